@@ -30,14 +30,14 @@ def answered(name: str, ask: Callable[[], T]) -> T:
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        found = answers.get(timeout=FIRST_ANSWER_S)
+        answer = answers.get(timeout=FIRST_ANSWER_S)
     except queue.Empty:
         raise TimeoutError(errno.ETIMEDOUT, f"the store has not answered for {FIRST_ANSWER_S:g} s", name) from None
-    if isinstance(found, pa.ArrowException) and not isinstance(found, OSError):
-        raise OSError(errno.EINVAL, short(found), name)
-    if isinstance(found, Exception):
-        raise found
-    return found
+    if isinstance(answer, pa.ArrowException) and not isinstance(answer, OSError):
+        raise OSError(errno.EINVAL, short(answer), name)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def short(problem: Exception) -> str:

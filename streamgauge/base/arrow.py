@@ -6,7 +6,7 @@ pyarrow's own conversions import pandas at their first call, which takes each pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +39,11 @@ def ints(array: pa.Array) -> Ints:
 def flags(array: pa.Array) -> Mask:
     """Values of a boolean array without nulls."""
     bits = np.frombuffer(array.buffers()[1] or b"", np.uint8)
-    found: Mask = np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].view(np.bool_)
-    return found
+    mask: Mask = np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].view(np.bool_)
+    return mask
 
 
-def replaced(rows: Rows, columns: Mapping[str, Any]) -> Rows:
+def replaced(rows: Rows, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> Rows:
     """The rows with these values in place of their own, by the column's name."""
     for name, values in columns.items():
         place = rows.schema.get_field_index(name)

@@ -12,24 +12,24 @@ from pydantic import BaseModel
 SIGNATURE = "sha256"
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Canonical JSON text of a value: the same whatever the order of its keys."""
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def digest(record: Mapping[str, Any]) -> str:
+def digest(record: Mapping[str, object]) -> str:
     """SHA-256 of a record's canonical JSON without the checksum itself."""
     unsigned = {key: value for key, value in record.items() if key != SIGNATURE}
     return hashlib.sha256(canonical(unsigned).encode()).hexdigest()
 
 
-def signed(record: Mapping[str, Any]) -> dict[str, Any]:
+def signed(record: Mapping[str, object]) -> dict[str, Any]:
     """The record with its checksum."""
     return {**record, SIGNATURE: digest(record)}
 
 
-def holds(record: Mapping[str, Any]) -> bool:
+def holds(record: Mapping[str, object]) -> bool:
     """True if the record is unchanged since signed() made it."""
     return record.get(SIGNATURE) == digest(record)

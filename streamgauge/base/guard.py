@@ -21,12 +21,12 @@ LOOK_S = 0.1
 def members(sessions: set[int]) -> list[int]:
     """Ids of the running processes of these sessions; where there is no /proc, of their leaders."""
     proc = Path("/proc/self/stat").exists()
-    found = []
+    running = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()) if proc else sessions:
         with suppress(OSError):
             if os.getsid(pid) in sessions and not (proc and _is_dead(pid)):
-                found.append(pid)
-    return found
+                running.append(pid)
+    return running
 
 
 def _is_dead(pid: int) -> bool:

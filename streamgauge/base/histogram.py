@@ -55,8 +55,8 @@ class Histogram:
         buckets >>= _SHIFT
         buckets -= _FIRST
         np.maximum(buckets, 0, out=buckets)  # the value 0 has no exponent
-        found = np.bincount(buckets)
-        self._counts[: found.size] += found
+        counts = np.bincount(buckets)
+        self._counts[: counts.size] += counts
         # in halves, because a sum of int64 may not fit into one
         total = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
         self._extend(values.size, total, int(values.min()), int(values.max()))

@@ -23,17 +23,17 @@ DAMAGED_LINE = "damaged: no JSON, or its checksum does not match"
 _STEP = 64 << 10
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Writes value as JSON; the file is replaced whole or not at all."""
     write_whole(path, (json.dumps(shown(value), indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> None:
+def write_record(path: Path, record: Mapping[str, object]) -> None:
     """Writes a record with its checksum; the file is replaced whole or not at all."""
     write_json(path, sealed(shown(record)))
 
 
-def write_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+def write_records(path: Path, records: Sequence[Mapping[str, object]]) -> None:
     """Writes a list of records, each with its checksum; the file is replaced whole or not at all."""
     write_json(path, [sealed(shown(record)) for record in records])
 
@@ -59,7 +59,7 @@ def _parsed(path: Path, todo: str) -> Any:
         raise Damaged(path, f"damaged, {why}", todo) from None
 
 
-def _unsealed(path: Path, value: Any, todo: str) -> dict[str, Any]:
+def _unsealed(path: Path, value: object, todo: str) -> dict[str, Any]:
     try:
         if isinstance(value, dict):
             return unsealed(value)
@@ -69,7 +69,7 @@ def _unsealed(path: Path, value: Any, todo: str) -> dict[str, Any]:
     raise Damaged(path, f"damaged, {why}", todo)
 
 
-def append_json(path: Path, record: dict[str, Any]) -> None:
+def append_json(path: Path, record: Mapping[str, object]) -> None:
     """Appends record as one line in a single write, so that a killed writer leaves at most the last line incomplete.
 
     The next record overwrites such a torn line, which never counted as written. A remote store cannot append, so
@@ -98,9 +98,9 @@ def _whole_lines(descriptor: int) -> int:
     end = os.fstat(descriptor).st_size
     while end:
         begin = max(0, end - _STEP)
-        found = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         end = begin
     return 0
 
@@ -124,13 +124,13 @@ def delete_log(path: Path) -> None:
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; a last line that is torn is skipped. Raises Damaged for any other damage."""
-    found = []
+    records = []
     for number, record, torn in _records(path):
         if record is not None:
-            found.append(record)
+            records.append(record)
         elif not torn:
             raise Damaged(f"{path}: line {number}", DAMAGED_LINE, "delete the line")
-    return found
+    return records
 
 
 def numbered_jsonl(path: Path) -> list[tuple[int, Any]]:

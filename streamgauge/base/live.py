@@ -55,7 +55,7 @@ class Live:
             self._erase()
 
     @classmethod
-    def told(cls) -> None:
+    def erased(cls) -> None:
         """Makes room for a line that is printed next."""
         for live in cls._running:
             live._erase()
@@ -90,7 +90,7 @@ class Live:
 def tell(line: str, out: TextIO | None = None) -> None:
     """Prints a line at once, above the live one; on standard output unless another file is given."""
     with _WRITING:
-        Live.told()
+        Live.erased()
         print(printable(line), file=out or sys.stdout, flush=True)
 
 

@@ -68,30 +68,30 @@ class Remote(PosixPath):
     def absolute(self) -> Remote:
         return self
 
-    def resolve(self, *_: Any, **__: Any) -> Remote:
+    def resolve(self, *_: object, **__: object) -> Remote:
         return self
 
-    def exists(self, **_: Any) -> bool:
+    def exists(self, **_: object) -> bool:
         return bool(self.info().type != fs.FileType.NotFound)
 
-    def is_dir(self, **_: Any) -> bool:
+    def is_dir(self, **_: object) -> bool:
         return bool(self.info().type == fs.FileType.Directory)
 
-    def mkdir(self, *_: Any, **__: Any) -> None:
+    def mkdir(self, *_: object, **__: object) -> None:
         """Does nothing: a remote store has files only."""
 
     def changes(self) -> dict[Remote, datetime]:
         """Maps each file below this path to the time when it was last written."""
         filesystem, name = self.at()
-        found = filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True, recursive=True))
-        return {self / posixpath.relpath(one.path, name): one.mtime for one in found if one.is_file}
+        files = filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True, recursive=True))
+        return {self / posixpath.relpath(one.path, name): one.mtime for one in files if one.is_file}
 
     def iterdir(self) -> Generator[Remote, None, None]:
         filesystem, name = self.at()
         for one in filesystem.get_file_info(fs.FileSelector(name, allow_not_found=True)):
             yield self / one.base_name
 
-    def glob(self, pattern: str, **_: Any) -> Generator[Remote, None, None]:
+    def glob(self, pattern: str, **_: object) -> Generator[Remote, None, None]:
         """Yields matching names in this folder. Raises UserError for a pattern with a slash."""
         if "/" in pattern:
             os.fspath(self)
@@ -102,7 +102,7 @@ class Remote(PosixPath):
         with filesystem.open_input_stream(name, compression=None) as source:
             return bytes(source.read())
 
-    def read_text(self, *_: Any, **__: Any) -> str:
+    def read_text(self, *_: object, **__: object) -> str:
         return self.read_bytes().decode()
 
     def write_bytes(self, data: Any) -> int:
@@ -131,8 +131,9 @@ class Remote(PosixPath):
             there = bucket.exists()
         except OSError as problem:
             where = "AWS_ENDPOINT_URL, AWS_REGION and" if self.parts[0] == "s3:" else "its address and"
-            told = f"{self}: the store does not answer ({short(problem)}); check {where} the credentials"
-            raise UserError(told) from None
+            raise UserError(
+                f"{self}: the store does not answer ({short(problem)}); check {where} the credentials"
+            ) from None
         if not there:
             raise UserError(f"{bucket}: no such bucket; create it, or choose another --artifacts or --out")
 
@@ -162,12 +163,12 @@ def place(name: str | Path) -> Path:
     """The Path or Remote that a path or URI names."""
     if isinstance(name, Remote):
         return name
-    found = _URI.fullmatch(str(name))
-    if found is None:
+    uri = _URI.fullmatch(str(name))
+    if uri is None:
         return Path(name).absolute()
     if names_user(str(name)):
         raise UserError(f"{name}: found a user part, allowed: credentials of the environment; see docs/security.md")
-    return Path("/", found[2]) if found[1] == "file" else Remote(f"{found[1]}:", found[2])
+    return Path("/", uri[2]) if uri[1] == "file" else Remote(f"{uri[1]}:", uri[2])
 
 
 def here(path: Path) -> Path:
@@ -182,16 +183,16 @@ def here(path: Path) -> Path:
 
 def opened(name: str | Path) -> Any:
     """A file in a form that pyarrow's readers accept: a local path, or an open input file."""
-    if isinstance(found := place(name), Remote):
-        filesystem, there = found.at()
+    if isinstance(file := place(name), Remote):
+        filesystem, there = file.at()
         return filesystem.open_input_file(there)
-    return str(found)
+    return str(file)
 
 
 def reading(name: str | Path) -> io.BufferedReader:
     """Opens a file for reading bytes, as open(name, "rb") does."""
-    found = opened(name)
-    return open(found, "rb") if isinstance(found, str) else io.BufferedReader(found, _READ_BYTES)
+    file = opened(name)
+    return open(file, "rb") if isinstance(file, str) else io.BufferedReader(file, _READ_BYTES)
 
 
 class Status(NamedTuple):
@@ -201,16 +202,16 @@ class Status(NamedTuple):
 
 def status(name: str | Path) -> Status:
     """Size and mtime of a regular file. Raises OSError, such as FileNotFoundError or IsADirectoryError."""
-    found = place(name)
-    if isinstance(found, Remote):
-        info = found.info()
+    path = place(name)
+    if isinstance(path, Remote):
+        info = path.info()
         if info.type == fs.FileType.NotFound:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(found))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         if not info.is_file:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(found))
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         return Status(info.size, info.mtime_ns)
-    there_is = os.stat(found)
-    _require_regular(there_is.st_mode, found)
+    there_is = os.stat(path)
+    _require_regular(there_is.st_mode, path)
     return Status(there_is.st_size, there_is.st_mtime_ns)
 
 

@@ -13,7 +13,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u2
 
 def printable(text: str) -> str:
     """The text with control characters written as \\x1b, so that a terminal shows them instead of obeying."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda control: ascii(control[0])[1:-1], text)
 
 
 def as_cell(text: str) -> str:

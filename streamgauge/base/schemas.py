@@ -36,12 +36,10 @@ STREAM = pa.schema(
     ]
 )
 
+_BESIDE = ("event_ts", "offered_wall", "event_wall", "sentinel", "partition", "row")
 #: names that a declared column must not have: those above, those that the driver adds on the wire (docs/protocol.md),
 #: and the place of a row in its queue, which the oracle knows beside it
-RESERVED = {
-    *EVENTS.names, *STREAM.names, ARRIVAL.name, "event_ts", "offered_wall", "event_wall", "sentinel",
-    "partition", "row",
-}  # fmt: skip
+RESERVED = {*EVENTS.names, *STREAM.names, ARRIVAL.name, *_BESIDE}
 
 #: types that a declared column may have
 COLUMN_TYPES: dict[str, pa.DataType] = {

@@ -60,12 +60,12 @@ def is_secret_name(name: str) -> bool:
     return _NAME.search(humps) is not None and _ABOUT.search(humps) is None
 
 
-def masked(value: Any) -> Any:
+def masked(value: object) -> Any:
     """The settings with *** in place of each secret; what refers to a variable of the environment stays."""
     return _masked(value, "", False, [])
 
 
-def _masked(value: Any, key: str, inside: bool, hidden: list[str]) -> Any:
+def _masked(value: object, key: str, inside: bool, hidden: list[str]) -> Any:
     """The value of a key. inside: it lies below one of PLACES. hidden: takes each text that *** stands for."""
     named = is_secret_name(key) or key in PLACES
     if isinstance(value, Mapping):
@@ -92,13 +92,13 @@ def _masked(value: Any, key: str, inside: bool, hidden: list[str]) -> Any:
 
 def _arguments(command: Sequence[str], hidden: list[str]) -> list[str]:
     """The arguments of a command, without what follows a secret's name."""
-    found: list[str] = []
+    kept: list[str] = []
     for before, argument in zip(["", *command], command, strict=False):
         named = re.fullmatch(r"--?([\w.-]+)", before)
         hides = named is not None and is_secret_name(named[1]) and not _REFERS.fullmatch(argument)
         hidden.extend([argument] if hides else [])
-        found.append(MASK if hides else _hidden(argument, hidden))
-    return found
+        kept.append(MASK if hides else _hidden(argument, hidden))
+    return kept
 
 
 def _hidden(text: str, hidden: list[str]) -> str:
@@ -138,9 +138,9 @@ def _without_user(url: str, hidden: list[str]) -> str:
 def _without(form: re.Pattern[str], value: re.Pattern[str], text: str, hidden: list[str]) -> str:
     """A text without the values that follow a secret's name in this form."""
     kept, copied, at = list[str](), 0, 0
-    while found := form.search(text, at):
-        at = found.end()
-        if is_secret_name(found[2]) and (secret := value.match(text, at)):
+    while name := form.search(text, at):
+        at = name.end()
+        if is_secret_name(name[2]) and (secret := value.match(text, at)):
             bare = secret[0].strip("\"'")
             if not _REFERS.fullmatch(bare) and not bare.startswith(MASK):
                 kept += [text[copied:at], MASK]
@@ -155,7 +155,7 @@ def names_user(url: str) -> bool:
     return "://" in url and _user_of(url) != ""
 
 
-def learn(settings: Any) -> None:
+def learn(settings: object) -> None:
     """Remembers the secrets in settings, so that masked_text finds them wherever this process shows them."""
     hidden: list[str] = []
     others = {*_texts(_masked(settings, "", False, hidden))}
@@ -167,8 +167,8 @@ def know(values: Iterable[str]) -> None:
     """Remembers texts that are secrets."""
     for value in values:
         if len(value) >= _LEAST and MASK not in value and not _WORD.fullmatch(value):
-            _known.update({value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1],
-                           html.escape(value), quote(value, safe=""), repr(value)[1:-1]})  # fmt: skip
+            _known.update((value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]))
+            _known.update((html.escape(value), quote(value, safe=""), repr(value)[1:-1]))
 
 
 def without_known(text: str) -> str:
@@ -188,13 +188,13 @@ def masked_message(text: str) -> str:
     return _without(_PAIR, _VALUE, masked_text(text), []) if "=" in text else masked_text(text)
 
 
-def shown(record: Any) -> Any:
+def shown(record: object) -> Any:
     """A record with masked_text in place of each text; a single word that only looks like a secret stays."""
     text = json.dumps(record, ensure_ascii=False, default=str)
     return record if masked_text(text) == text else _shown(record)
 
 
-def _shown(record: Any) -> Any:
+def _shown(record: object) -> Any:
     if isinstance(record, Mapping):
         return {key: _shown(value) for key, value in record.items()}
     if isinstance(record, list | tuple):
@@ -202,7 +202,7 @@ def _shown(record: Any) -> Any:
     return masked_text(record) if isinstance(record, str) and not re.fullmatch(r"[a-z_]*", record) else record
 
 
-def restored(record: Any, now: Any) -> Any:
+def restored(record: object, now: object) -> Any:
     """A masked record with the secrets that the same settings have now."""
     if isinstance(record, Mapping) and isinstance(now, Mapping):
         return {key: restored(value, now.get(key)) for key, value in record.items()}
@@ -211,7 +211,7 @@ def restored(record: Any, now: Any) -> Any:
     return now if any(MASK in text for text in _texts(record)) else record
 
 
-def places_of_masks(record: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
+def places_of_masks(record: object, place: tuple[str, ...] = ()) -> Iterator[str]:
     """Yields the keys of a record that stand for secrets."""
     if isinstance(record, Mapping):
         for key, value in record.items():
@@ -223,7 +223,7 @@ def places_of_masks(record: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
         yield ".".join(place)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):

@@ -26,7 +26,7 @@ def value_of(variable: str, where: str) -> str:
     return value
 
 
-def filled(value: Any, where: str) -> Any:
+def filled(value: object, where: str) -> Any:
     """Settings with the values of the variables that their texts name. Raises UserError for one that is not set."""
     if isinstance(value, str):
         for name in named(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,7 +18,13 @@ from streamgauge.config.streams import Experiment, Outputs
 from streamgauge.config.systems import AnySystem, System
 from streamgauge.config.timeouts import Timeouts
 
-T = TypeVar("T")
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
 
 
 class Cell(Model):
@@ -92,19 +98,21 @@ class Benchmark(Model):
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        for key in ("experiments", "workloads", "systems"):
-            names = [item.name for item in getattr(self, key)]
+        parts = {"experiments": self.experiments, "workloads": self.workloads, "systems": self.systems}
+        for key, items in parts.items():
+            names = [item.name for item in items]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
         for cell in self.cells or ():
-            for key, plural in (("experiment", "experiments"), ("workload", "workloads"), ("system", "systems")):
-                pick(getattr(self, plural), getattr(cell, key), f"cells.{key}")
-        found: dict[str, Cell] = {}
+            pick(self.experiments, cell.experiment, "cells.experiment")
+            pick(self.workloads, cell.workload, "cells.workload")
+            pick(self.systems, cell.system, "cells.system")
+        cells: dict[str, Cell] = {}
         for cell in self.all_cells():  # each has a directory of that name
-            if other := found.get(cell.name):
+            if other := cells.get(cell.name):
                 raise ValueError(f"cells: found {cell.name} twice ({_parts(other)}; {_parts(cell)}); names must differ")
-            found[cell.name] = cell
+            cells[cell.name] = cell
         return self
 
     @model_validator(mode="after")
@@ -149,9 +157,15 @@ class Benchmark(Model):
 
 #: settings of a first look: about a minute a cell, and an interval that may be wide
 _QUICK_SEARCH = {
-    "processes": 1, "warmup_seconds": 8.0, "window_seconds": 1.5, "window_error": 0.1, "recovery_seconds": 5.0,
-    "proof_steps": 1, "margin": 0.25, "yardstick": False,
-}  # fmt: skip
+    "processes": 1,
+    "warmup_seconds": 8.0,
+    "window_seconds": 1.5,
+    "window_error": 0.1,
+    "recovery_seconds": 5.0,
+    "proof_steps": 1,
+    "margin": 0.25,
+    "yardstick": False,
+}
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
 
 
@@ -192,7 +206,7 @@ class Overrides(Model):
         return changed.model_copy(update={"cells": self._cells(benchmark, changed)})
 
     def _given(self, *names: str) -> dict[str, Any]:
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return self.model_dump(include={*names}, exclude_none=True)
 
     def _cells(self, benchmark: Benchmark, changed: Benchmark) -> tuple[Cell, ...] | None:
         """Cells of the chosen experiments, workloads and systems; None if all combinations of these are measured."""
@@ -216,7 +230,7 @@ def _chosen(items: tuple[T, ...], names: tuple[str, ...] | None, what: str) -> t
 def pick(items: tuple[T, ...], name: str, what: str) -> T:
     """The item of that name. Raises UserError, which lists the known names, if there is none."""
     for item in items:
-        if getattr(item, "name", None) == name:
+        if item.name == name:
             return item
-    known = ", ".join(str(getattr(item, "name", item)) for item in items) or "none"
+    known = ", ".join(item.name for item in items) or "none"
     raise UserError(f"{what}: found {name!r}, allowed: {known}")

@@ -67,13 +67,13 @@ def from_debs2019(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _milliseconds(found: Any, where: str) -> Duration:
+def _milliseconds(value: Any, where: str) -> Duration:
     """Duration of so many milliseconds, given as a JSON number or as one in quotes."""
     try:
-        number = Decimal("" if isinstance(found, bool) else str(found))
+        number = Decimal("" if isinstance(value, bool) else str(value))
         return Duration.parse(f"{number:f}ms" if number >= 0 else None)
     except (ArithmeticError, ValueError):
-        raise UserError(f"{where}: found {found!r}, allowed: milliseconds, 0 or more") from None
+        raise UserError(f"{where}: found {value!r}, allowed: milliseconds, 0 or more") from None
 
 
 def _known(mapping: dict[str, Any], keys: set[str], where: str) -> None:

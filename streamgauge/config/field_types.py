@@ -12,11 +12,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from streamgauge.base.units import Duration, parse_bytes
 
 
-def _length(found: object) -> Duration:
+def _length(length: object) -> Duration:
     """Parses a duration. Raises ValueError for a negative one."""
-    duration = Duration.parse(found)
+    duration = Duration.parse(length)
     if duration.ps < 0:
-        raise ValueError(f"found {found}, allowed: 0 or more")
+        raise ValueError(f"found {length}, allowed: 0 or more")
     return duration
 
 

@@ -43,9 +43,9 @@ class MetricsSink(Model):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        needed = {"http": "url", "graphite": "host"}.get(self.type)
-        if needed and getattr(self, needed) is None:
-            raise ValueError(f"type {self.type} needs the key {needed}")
+        for kind, key, value in (("http", "url", self.url), ("graphite", "host", self.host)):
+            if self.type == kind and value is None:
+                raise ValueError(f"type {kind} needs the key {key}")
         check_delivery(self.url, self.timeout)
         return self
 

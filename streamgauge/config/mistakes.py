@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from streamgauge.base.errors import Mistakes
 
@@ -17,27 +18,33 @@ M = TypeVar("M", bound=BaseModel)
 #: a key's path within the file, such as ("experiments", 0, "target_percent")
 Path = tuple[int | str, ...]
 _MOST_TEXT = 80
-_TYPES = {
-    "string_type": "text", "int_type": "a whole number", "int_parsing": "a whole number",
-    "int_from_float": "a whole number", "int_parsing_size": "a whole number below 2^63", "float_type": "a number",
-    "float_parsing": "a number", "finite_number": "a finite number", "bool_type": "true or false",
-    "bool_parsing": "true or false", "tuple_type": "a list", "list_type": "a list", "set_type": "a list",
-    "dict_type": "keys with values", "model_type": "keys with values", "model_attributes_type": "keys with values",
-}  # fmt: skip
+_KINDS = {
+    "text": "string_type",
+    "a whole number": "int_type int_parsing int_from_float",
+    "a whole number below 2^63": "int_parsing_size",
+    "a number": "float_type float_parsing",
+    "a finite number": "finite_number",
+    "true or false": "bool_type bool_parsing",
+    "a list": "tuple_type list_type set_type",
+    "keys with values": "dict_type model_type model_attributes_type",
+}
+_TYPES = {kind: words for words, kinds in _KINDS.items() for kind in kinds.split()}
 _BOUNDS = {
-    "greater_than": ("gt", "above"), "greater_than_equal": ("ge", "at least"), "less_than": ("lt", "below"),
+    "greater_than": ("gt", "above"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
-}  # fmt: skip
+}
 _NUMBERS = {"integer", "number"}
 
 
-def check(model: type[M], raw: Any, place: Callable[[Path], str]) -> M:
+def check(model: type[M], raw: object, place: Callable[[Path], str]) -> M:
     """Returns the validated model. Raises Mistakes, one line each. place: names a path for people."""
     schema = _schema(model)
     problems = {path: f"found {_shown(value)}, allowed: a number" for path, value in _booleans(raw, schema, schema, ())}
-    found = None
+    checked = None
     try:
-        found = model.model_validate(raw)
+        checked = model.model_validate(raw)
     except ValidationError as problem:
         # pydantic tells a list with a bad item as too short as well
         errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
@@ -51,9 +58,10 @@ def check(model: type[M], raw: Any, place: Callable[[Path], str]) -> M:
         missing = {error["loc"] for error in errors if error["type"] == "missing"}
         for path in meant & missing:  # the misspelt key tells it
             del problems[path]
-    if found is None or problems:
-        raise Mistakes([": ".join(part for part in (place(path), told) if part) for path, told in problems.items()])
-    return found
+    if checked is None or problems:
+        lines = ((place(path), message) for path, message in problems.items())
+        raise Mistakes([": ".join(filter(None, line)) for line in lines])
+    return checked
 
 
 @cache
@@ -61,7 +69,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
 
 
-def _near(error: Any, schema: Mapping[str, Any], raw: Any) -> str | None:
+def _near(error: ErrorDetails, schema: Mapping[str, Any], raw: object) -> str | None:
     """The allowed key that an unknown one resembles."""
     *place, key = error["loc"] or ("",)
     if error["type"] != "extra_forbidden" or _of_another_kind(key, place, schema, raw):
@@ -70,13 +78,13 @@ def _near(error: Any, schema: Mapping[str, Any], raw: Any) -> str | None:
     return close[0] if close else None
 
 
-def _message(error: Any, schema: Mapping[str, Any], raw: Any) -> str:
-    kind, found = error["type"], error.get("input")
+def _message(error: ErrorDetails, schema: Mapping[str, Any], raw: object) -> str:
+    kind, given = error["type"], error.get("input")
     message = str(error["msg"]).removeprefix("Value error, ")
     if kind == "extra_forbidden":
         *place, key = error["loc"]
-        told = _of_another_kind(key, place, schema, raw) or "unknown key"
-        return f"{told}; allowed here: {', '.join(_allowed_keys(schema, place, raw))}"
+        other = _of_another_kind(key, place, schema, raw) or "unknown key"
+        return f"{other}; allowed here: {', '.join(_allowed_keys(schema, place, raw))}"
     if kind == "missing":
         return "this key is missing"
     if "found" in message:
@@ -90,11 +98,11 @@ def _message(error: Any, schema: Mapping[str, Any], raw: Any) -> str:
     if kind == "string_pattern_mismatch":
         message = f"text that matches {error['ctx']['pattern']}"
     message = _TYPES.get(kind, message.removeprefix("Input should be "))
-    simple = not isinstance(found, dict | list)
-    return f"found {_shown(found)}, allowed: {message}" if simple or kind in _TYPES else message
+    simple = not isinstance(given, dict | list)
+    return f"found {_shown(given)}, allowed: {message}" if simple or kind in _TYPES else message
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Text of a value as a person writes it; a long one is cut."""
     if isinstance(value, dict):
         return "keys with values" if value else "{}"
@@ -104,7 +112,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text):,} characters)"
 
 
-def _booleans(raw: Any, node: Any, schema: Any, path: Path) -> Iterator[tuple[Path, bool]]:
+def _booleans(raw: object, node: Any, schema: Any, path: Path) -> Iterator[tuple[Path, bool]]:
     """Yields each true or false where a number belongs: Python takes them for 1 and 0."""
     node = _resolve(node, schema, raw)
     if isinstance(raw, bool):
@@ -119,13 +127,13 @@ def _booleans(raw: Any, node: Any, schema: Any, path: Path) -> Iterator[tuple[Pa
             yield from _booleans(value, node.get("items", {}), schema, (*path, number))
 
 
-def _allowed_keys(schema: Mapping[str, Any], place: Sequence[int | str], raw: Any) -> list[str]:
+def _allowed_keys(schema: Mapping[str, Any], place: Sequence[int | str], raw: object) -> list[str]:
     """Keys that are allowed where an error lies."""
     node, there = _at(place, schema, raw)
     return sorted(_resolve(node, schema, there).get("properties", {}))
 
 
-def _of_another_kind(key: int | str, place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> str | None:
+def _of_another_kind(key: int | str, place: Sequence[int | str], schema: Mapping[str, Any], raw: object) -> str | None:
     """Message for a key that belongs to groups of another kind, such as systems with another engine."""
     node, there = _at(place, schema, raw)
     kinds = node.get("discriminator")
@@ -137,7 +145,7 @@ def _of_another_kind(key: int | str, place: Sequence[int | str], schema: Mapping
     return f"not a key of {name} {chosen}, but of {' and '.join(others)}" if others else None
 
 
-def _at(place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> tuple[Any, Any]:
+def _at(place: Sequence[int | str], schema: Mapping[str, Any], raw: object) -> tuple[Any, object]:
     """Walks a place through the schema and through what was given; returns what both have there."""
     node: Any = schema
     for part in place:
@@ -147,7 +155,7 @@ def _at(place: Sequence[int | str], schema: Mapping[str, Any], raw: Any) -> tupl
     return node, raw
 
 
-def _resolve(node: Any, schema: Any, raw: Any = None) -> Any:
+def _resolve(node: Any, schema: Any, raw: object = None) -> Any:
     while True:
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
@@ -159,7 +167,7 @@ def _resolve(node: Any, schema: Any, raw: Any = None) -> Any:
             return node
 
 
-def _chosen(node: Any, schema: Any, raw: Any) -> Any:
+def _chosen(node: Any, schema: Any, raw: object) -> Any:
     """The kind of a group that one of its keys names: without that key the kind that does not require it."""
     name, mapping = node["discriminator"]["propertyName"], node["discriminator"]["mapping"]
     given = raw.get(name) if isinstance(raw, dict) else None

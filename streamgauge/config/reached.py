@@ -35,16 +35,11 @@ def without_own(benchmark: Benchmark) -> Benchmark:
 
 
 def _all(benchmark: Benchmark) -> Iterator[Reached]:
-    for key in ("files", "expectations"):
-        for name in getattr(benchmark.source, key):
+    source = benchmark.source
+    for key, names in (("files", source.files), ("expectations", source.expectations)):
+        for name in names:
             yield from _store(f"source.{key}", name)
-    for experiment in benchmark.experiments:
-        where = f"experiments.{experiment.name}.delay"
-        if code := experiment.delay.own_code:
-            yield Reached("code", f"{where}.distribution", code)
-    for workload in benchmark.workloads:
-        if code := workload.own_code:
-            yield Reached("code", f"workloads.{workload.name}.query", code)
+    yield from _own_code(benchmark)
     for system in benchmark.systems:
         for one in system.reached():
             yield Reached(one.kind, f"systems.{system.name}.{one.key}", one.name)
@@ -58,6 +53,15 @@ def _all(benchmark: Benchmark) -> Iterator[Reached]:
         yield from _sink(f"metrics.sinks.{number}", sink)
     if benchmark.nightly:
         yield from _nightly(benchmark.nightly)
+
+
+def _own_code(benchmark: Benchmark) -> Iterator[Reached]:
+    for experiment in benchmark.experiments:
+        if code := experiment.delay.own_code:
+            yield Reached("code", f"experiments.{experiment.name}.delay.distribution", code)
+    for workload in benchmark.workloads:
+        if code := workload.own_code:
+            yield Reached("code", f"workloads.{workload.name}.query", code)
 
 
 def _store(key: str, name: str) -> Iterator[Reached]:

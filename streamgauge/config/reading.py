@@ -47,9 +47,10 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     except RecursionError:
         raise UserError(f"{path}: found keys within keys beyond 100 levels; a benchmark file needs a few") from None
     except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
+        is_marked = isinstance(problem, yaml.MarkedYAMLError)
+        mark, what = (problem.problem_mark, problem.problem) if is_marked else (None, problem)
         line = f" line {mark.line + 1}:" if mark else ""
-        raise UserError(f"{path}:{line} not valid YAML: {getattr(problem, 'problem', problem)}") from None
+        raise UserError(f"{path}:{line} not valid YAML: {what}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
     try:
@@ -70,8 +71,10 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         benchmark, base = parse(Benchmark, _from_manifest(raw, path), str(path)), Path()
     else:
         benchmark = mistakes.check(Benchmark, raw, mistakes.in_file(str(path), text))
-    found = {
-        key: tuple(_located(name, base) for name in getattr(benchmark.source, key)) for key in ("files", "expectations")
+    source = benchmark.source
+    located = {
+        key: tuple(_located(name, base) for name in names)
+        for key, names in (("files", source.files), ("expectations", source.expectations))
     }
     replay = benchmark.replay
     if replay.cafile:
@@ -84,7 +87,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     )
     benchmark = benchmark.model_copy(
         update={
-            "source": benchmark.source.model_copy(update=found),
+            "source": source.model_copy(update=located),
             "experiments": experiments,
             "replay": replay,
             "systems": tuple(system.located(base) for system in benchmark.systems),
@@ -94,14 +97,14 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    keys = dict(pairs)
+    if len(keys) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"found key {next(n for n in names if names.count(n) > 1)!r} twice, allowed: once")
-    return found
+    return keys
 
 
-def parse(model: type[M], raw: Any, where: str) -> M:
+def parse(model: type[M], raw: object, where: str) -> M:
     """Validates raw against the model. Raises Mistakes, which names `where` and the key."""
     return mistakes.check(model, raw, lambda path: ": ".join(filter(None, (where, ".".join(map(str, path))))))
 

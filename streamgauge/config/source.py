@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator, model_validator
@@ -18,10 +18,10 @@ _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
-def _column(found: Any) -> Any:
-    if not isinstance(found, str | int) or isinstance(found, bool) or (isinstance(found, int) and found < 0):
-        raise ValueError(f"found {found!r}, allowed: a name, or a 0-based index")
-    return found
+def _column(column: object) -> object:
+    if not isinstance(column, str | int) or isinstance(column, bool) or (isinstance(column, int) and column < 0):
+        raise ValueError(f"found {column!r}, allowed: a name, or a 0-based index")
+    return column
 
 
 Place = Annotated[str | Annotated[int, Field(ge=0)], BeforeValidator(_column)]
@@ -224,7 +224,7 @@ class Source(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _generated(cls, raw: Any) -> Any:
+    def _generated(cls, raw: object) -> object:
         """Adds what the format determines: time and columns of a generated source, separator of JSON lines."""
         if isinstance(raw, dict) and raw.get("separator") == "blanks":
             raw = {**raw, "separator": " ", "repeats": True}
@@ -239,18 +239,18 @@ class Source(Model):
 
     @field_validator("files", mode="before")
     @classmethod
-    def _one_or_many(cls, files: Any) -> Any:
-        found = (files,) if isinstance(files, str) else files
-        if isinstance(found, list | tuple) and any(isinstance(one, str) and names_user(one) for one in found):
+    def _one_or_many(cls, files: object) -> object:
+        names = (files,) if isinstance(files, str) else files
+        if isinstance(names, list | tuple) and any(isinstance(one, str) and names_user(one) for one in names):
             raise ValueError("found a URL with a user part (not shown), allowed: one without; see docs/security.md")
-        return found
+        return names
 
     @field_validator("separator", mode="before")
     @classmethod
-    def _single_character(cls, found: Any) -> Any:
-        separator = _SEPARATORS.get(found, found)
+    def _single_character(cls, given: object) -> object:
+        separator = _SEPARATORS.get(given, given) if isinstance(given, str) else given
         if not isinstance(separator, str) or len(separator) != 1 or ord(separator) > 127 or separator in '\r\n"':
-            raise ValueError(f"found {found!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)} blanks")
+            raise ValueError(f"found {given!r}, allowed: one ASCII character, or one of {' '.join(_SEPARATORS)} blanks")
         return separator
 
     @model_validator(mode="after")
@@ -262,18 +262,13 @@ class Source(Model):
                 f"quote: found {self.quote!r}, allowed: an ASCII character other than the separator and line ends, "
                 "or null"
             )
-        if (self.nexmark is not None) != (self.format == "nexmark"):
-            raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
+        self._check_nexmark()
         if not self.files and self.nexmark is None:
             raise ValueError("files: found none, allowed: one name or a list")
         if self.comment is not None and self.format != "csv":
             raise ValueError(f"comment: found with format {self.format}, allowed: format csv")
         if self.decimal == "comma" and (self.format != "csv" or self.separator == ","):
             raise ValueError("decimal: found comma, allowed for format csv with another separator")
-        wrong = [name for name, kind in self.columns.items() if self.nexmark and NEXMARK.get(name) != kind]
-        if wrong:
-            allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
-            raise ValueError(f"columns: found {wrong[0]}: {self.columns[wrong[0]]}, allowed: {allowed}")
         self._check_names()
         if self.format == "jsonl":
             self._check_json()
@@ -281,11 +276,22 @@ class Source(Model):
             raise ValueError(
                 "quote: found null, allowed for format parquet: a character, since its rows become CSV lines"
             )
-        if self.nexmark is not None:
-            for key, own in (("time", TimeColumn(column="date_time", unit="us")), ("separator", ",")):
-                if getattr(self, key) != own:
-                    raise ValueError(f"{key}: not for format nexmark, which makes its own events; leave it out")
         return self
+
+    def _check_nexmark(self) -> None:
+        """Refuses what events that are made here cannot have."""
+        if (self.nexmark is not None) != (self.format == "nexmark"):
+            raise ValueError("nexmark: these are parameters of format: nexmark; set both or none")
+        if self.nexmark is None:
+            return
+        for name, kind in self.columns.items():
+            if NEXMARK.get(name) != kind:
+                allowed = ", ".join(f"{name}: {kind}" for name, kind in NEXMARK.items())
+                raise ValueError(f"columns: found {name}: {kind}, allowed: {allowed}")
+        usual = (("time", self.time, TimeColumn(column="date_time", unit="us")), ("separator", self.separator, ","))
+        for key, given, own in usual:
+            if given != own:
+                raise ValueError(f"{key}: not for format nexmark, which makes its own events; leave it out")
 
     def _check_json(self) -> None:
         if self.separator != "\t" or self.header or self.column_names is not None:  # tab never occurs within JSON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -64,8 +64,8 @@ class DelaySpec(Model):
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
         known = self.distribution in DELAY_PARAMETERS or self.own_code is not None
         used = DELAY_PARAMETERS.get(self.distribution, ())
-        for key in ("mean", "stddev", "sigma", "alpha", "profile"):
-            if known and getattr(self, key) is not None and key not in used:
+        for key in self.model_dump(include={"mean", "stddev", "sigma", "alpha", "profile"}, exclude_none=True):
+            if known and key not in used:
                 allowed = ", ".join(("min", "max", *used))
                 raise ValueError(f"{key}: found with {self.distribution}, which does not use it, allowed: {allowed}")
         return self
@@ -112,7 +112,7 @@ class Experiment(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _undelayed(cls, raw: Any) -> Any:
+    def _undelayed(cls, raw: object) -> object:
         return {"delay": _NO_DELAY, **raw} if isinstance(raw, dict) and raw.get("target") == "source" else raw
 
     @model_validator(mode="after")

@@ -82,9 +82,7 @@ def compare(
     verdict, reason = judge(ratio, interval, matters, higher_is_better)
     if interval is None:
         reason = f"{a.size} and {b.size} values: at least {LEAST} and {LEAST} are needed for {confidence:.0%}"
-    return Comparison(
-        ratio, interval, verdict, reason, noise, floor, detectable, matters, a.size, b.size, confidence
-    )  # fmt: skip
+    return Comparison(ratio, interval, verdict, reason, noise, floor, detectable, matters, a.size, b.size, confidence)
 
 
 def judge(
@@ -109,18 +107,18 @@ def judge(
 
 def logs(values: Sequence[float], what: str) -> np.ndarray:
     """Natural logarithms. Raises UserError, which names the first value that has none."""
-    found = np.asarray(values, dtype=float)
-    if found.size == 0:
+    numbers = np.asarray(values, dtype=float)
+    if numbers.size == 0:
         raise UserError(f"{what}: found no values, allowed: {LEAST} or more positive numbers")
-    if found.ndim != 1:
-        raise UserError(f"{what}: found {found.ndim} dimensions, allowed: one list of numbers")
-    bad = np.flatnonzero(~((found >= 1 / _LARGEST) & (found <= _LARGEST)))
+    if numbers.ndim != 1:
+        raise UserError(f"{what}: found {numbers.ndim} dimensions, allowed: one list of numbers")
+    bad = np.flatnonzero(~((numbers >= 1 / _LARGEST) & (numbers <= _LARGEST)))
     if bad.size:
         raise UserError(
-            f"{what}: value {bad[0] + 1}: found {found[bad[0]]:g}, allowed: positive numbers from {1 / _LARGEST:g} to "
-            f"{_LARGEST:g} (a ratio is formed)"
+            f"{what}: value {bad[0] + 1}: found {numbers[bad[0]]:g}, allowed: positive numbers from "
+            f"{1 / _LARGEST:g} to {_LARGEST:g} (a ratio is formed)"
         )
-    logarithms: np.ndarray = np.log(found)
+    logarithms: np.ndarray = np.log(numbers)
     return logarithms
 
 

@@ -102,10 +102,8 @@ def find(
         sure = 1 - search.significance(clean[begin:end], at - begin)
         changes.append(
             Change(at, ratio - 1, interval and (interval[0] - 1, interval[1] - 1), sure, before, after, begin)
-        )  # fmt: skip
-    return Found(
-        changes, math.expm1(noise), search.detectable(noise, len(parts[-1])), steady is not level, level.size
-    )  # fmt: skip
+        )
+    return Found(changes, math.expm1(noise), search.detectable(noise, len(parts[-1])), steady is not level, level.size)
 
 
 @dataclass(frozen=True)

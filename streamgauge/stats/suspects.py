@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 from streamgauge.stats.ab import SMALLEST_EFFECT, Comparison, compare
@@ -76,24 +77,24 @@ def confirm(
     It is refuted if no change in its direction is found, and open if the comparison stays inconclusive.
     self_comparison: both samples of the series' A/A run, which sets the noise floor.
     """
+    compared = partial(
+        compare, higher_is_better=higher_is_better, smallest_effect=smallest_effect, self_comparison=self_comparison
+    )
     baseline: list[float] = []
     candidate: list[float] = []
     for count in repetitions:
         more = rerun(count)
         baseline += more[0]
         candidate += more[1]
-        found = compare(
-            baseline, candidate, higher_is_better=higher_is_better, smallest_effect=smallest_effect,
-            self_comparison=self_comparison,
-        )  # fmt: skip
-        if found.verdict != "inconclusive":
+        comparison = compared(baseline, candidate)
+        if comparison.verdict != "inconclusive":
             break
-    return Confirmed(_outcome(change, found), change, found)
+    return Confirmed(_outcome(change, comparison), change, comparison)
 
 
-def _outcome(change: Change, found: Comparison) -> Outcome:
-    if found.verdict == "inconclusive":
+def _outcome(change: Change, comparison: Comparison) -> Outcome:
+    if comparison.verdict == "inconclusive":
         return "open"
-    if found.verdict == "same" or (found.ratio > 1) != (change.magnitude > 0):
+    if comparison.verdict == "same" or (comparison.ratio > 1) != (change.magnitude > 0):
         return "refuted"
-    return "regression" if found.verdict == "worse" else "improvement"
+    return "regression" if comparison.verdict == "worse" else "improvement"
