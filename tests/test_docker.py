@@ -50,7 +50,7 @@ def test_hadolint_has_nothing_to_say(file: Path) -> None:
 
 def test_compose_file_is_of_the_compose_specification_s_schema() -> None:
     schema = files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
-    validator = jsonschema.validators.validator_for(found := json.loads(schema.read_text()))(found)
+    validator = jsonschema.validators.validator_for(content := json.loads(schema.read_text()))(content)
     assert [error.message for error in validator.iter_errors(COMPOSE)] == []
     broken = {"services": {"a": {"image": "b", "cap_dorp": ["ALL"]}}}
     assert not validator.is_valid(broken)
@@ -158,9 +158,9 @@ def test_context_is_small_and_holds_what_is_copied() -> None:
     wanted = [ROOT / line.removeprefix("!") for line in lines if line.startswith("!") and "*" not in line]
     assert "*" in lines
     assert all(place.exists() for place in wanted)
-    found = [file for place in wanted for file in ([place] if place.is_file() else place.rglob("*")) if file.is_file()]
-    assert sum(file.stat().st_size for file in found if "__pycache__" not in file.parts) < 8 * 2**20
-    assert not any("secrets" in file.parts for file in found)
+    files = [file for place in wanted for file in ([place] if place.is_file() else place.rglob("*")) if file.is_file()]
+    assert sum(file.stat().st_size for file in files if "__pycache__" not in file.parts) < 8 * 2**20
+    assert not any("secrets" in file.parts for file in files)
     copied = {
         word for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]
     }
@@ -173,16 +173,16 @@ def test_every_setting_of_airflow_exists_and_secrets_are_read_by_command() -> No
     core = find_spec("airflow")
     assert core is not None
     options = yaml.safe_load((Path(str(core.origin)).parent / "config_templates" / "config.yml").read_text())
-    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("AIRFLOW__"))
-    assert len(found) > 10
-    for key, value in found.items():
+    variables = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("AIRFLOW__"))
+    assert len(variables) > 10
+    for key, value in variables.items():
         section, option = key.lower().removeprefix("airflow__").split("__")
-        told = options[section]["options"][option.removesuffix("_cmd")]
+        about = options[section]["options"][option.removesuffix("_cmd")]
         if option.endswith("_cmd"):
-            assert told["sensitive"]
+            assert about["sensitive"]
             assert value.startswith("cat /run/secrets/")
             assert value.rpartition("/")[2] in COMPOSE["secrets"]
-        elif told.get("sensitive"):
+        elif about.get("sensitive"):
             assert json.loads(value) == {"connections_file_path": "/run/secrets/connections.yaml"}
     assert f"pools set {POOL} " in (DOCKER / "airflow-init.sh").read_text()
 
@@ -203,7 +203,7 @@ def test_script_parses_and_may_be_run(script: Path) -> None:
 
 
 def test_a_private_airflow_is_as_patient_with_its_api_server_as_the_service() -> None:
-    told = dict(line.split("=", 1) for line in (DOCKER / "airflow.env").read_text().splitlines() if "=" in line)
-    assert PATIENCE.items() <= told.items()
+    variables = dict(line.split("=", 1) for line in (DOCKER / "airflow.env").read_text().splitlines() if "=" in line)
+    assert PATIENCE.items() <= variables.items()
     made = environment(Path("home"), Path("artifacts"), Path("configs"), None)
     assert PATIENCE.items() <= made.items()

@@ -119,10 +119,10 @@ def test_an_engine_is_a_folder_and_a_row(checkout: Path) -> None:
     where = ("--experiment", "e", "--workload", "all", "--system", "mine", "--artifacts", str(bench.store.root))
     trial = ("-c", "from streamgauge.app.cli import main; main()", "trial", str(bench.file), *where, *RATE)
     bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "capacity": 5}]}))
-    told = run(checkout, *trial, mistake=True)
+    answer = run(checkout, *trial, mistake=True)
     assert (
         "systems.0.capacity: not a key of engine relay, but of known; allowed here: cpus, engine, example, name, rows"
-        in told
+        in answer
     )
     bench.file.write_text(yaml.safe_dump({**raw, "systems": [{"name": "mine", "engine": "relay", "rows": 200}]}))
     record = json.loads(run(checkout, *trial, "--json"))

@@ -118,16 +118,16 @@ def changed(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_what_a_query_lacks_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for fields, told in (
+    for fields, message in (
         ({"code": {"spark": "a:b"}}, "has code for spark, and not for flink"),
         ({"results": ()}, "does not name the columns of its answer"),
         ({"late": "session"}, "Flink does not count the late events"),
     ):
         with monkeypatch.context() as patch:
             changed(patch, **fields)
-            with pytest.raises(Unsupported, match=told):
+            with pytest.raises(Unsupported, match=message):
                 flink.check("f", SPEC)
-    for fields, told in (
+    for fields, message in (
         (
             {"question": "none.sql"},
             "query example.extremes: the package streamgauge_example.extremes has no text none.sql",
@@ -140,7 +140,7 @@ def test_what_a_query_lacks_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
             with pytest.raises(UserError) as problem:  # noqa: PT012 - the first of them that fails
                 workloads.find(NAME).asked()
                 spark.place(SPEC)
-            assert str(problem.value).startswith(told)
+            assert str(problem.value).startswith(message)
     with pytest.raises(ValueError, match="columns: found key, which is made of the workload's key"):
         changed(monkeypatch, columns=("key",))
 
@@ -163,12 +163,12 @@ def test_a_spark_elsewhere_gets_the_package_with_its_name() -> None:
             "print(workloads.__file__, query.asked()[:6], query.late, query.code['spark'])"
         )
         environment = {**os.environ, "PYTHONPATH": str(library)}
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", script], env=environment, cwd=library.parent, capture_output=True, text=True
         )
         code = "streamgauge_example.extremes.spark:query"
         wanted = f"{library}/streamgauge/bench/workloads/__init__.py select window {code}\n"
-        assert told.stdout.replace(".pyc", ".py") == wanted, told.stderr
+        assert done.stdout.replace(".pyc", ".py") == wanted, done.stderr
     finally:
         shutil.rmtree(library.parent)
 

@@ -16,9 +16,9 @@ def stage_rows() -> str:
 
 def test_the_stage_table_is_that_of_the_code() -> None:
     readme = (ROOT / "README.md").read_text()
-    found = re.search(r"<!-- stages -->\n(.*)<!-- /stages -->", readme, re.DOTALL)
-    assert found is not None
-    assert found[1] == stage_rows()
+    table = re.search(r"<!-- stages -->\n(.*)<!-- /stages -->", readme, re.DOTALL)
+    assert table is not None
+    assert table[1] == stage_rows()
 
 
 def test_every_page_it_links_exists() -> None:

@@ -106,10 +106,10 @@ def test_its_metadata_names_no_person_and_no_address(installed: Installed) -> No
 
 def test_shipped_files_are_found_from_another_folder(installed: Installed) -> None:
     names = [f"{name}/{file}" for name in FOLDERS for file in files(ROOT / name)]
-    clone, library, *found, made = json.loads(installed.run("python", "-c", FIND, *names))
+    clone, library, *places, made = json.loads(installed.run("python", "-c", FIND, *names))
     inside = installed.packages / "streamgauge"
     assert (clone, library) == ("None", str(inside / "__init__.py"))
-    assert found == [str(inside / "shipped" / name) for name in names]
+    assert places == [str(inside / "shipped" / name) for name in names]
     assert made == str(installed.home / "share" / "streamgauge")
 
 
@@ -123,8 +123,8 @@ def test_in_a_clone_they_lie_beside_the_library(monkeypatch: pytest.MonkeyPatch)
 
 def test_commands_work_without_the_clone(installed: Installed) -> None:
     assert "two streams of real flights" in installed.run("streamgauge", "demo", "--help")
-    told = installed.run("streamgauge", "check", str(installed.packages / "streamgauge/shipped/configs/demo.yaml"))
-    assert re.search(r"cells   2: ordered\.hourly\.spark, late20\.hourly\.spark", told)
+    answer = installed.run("streamgauge", "check", str(installed.packages / "streamgauge/shipped/configs/demo.yaml"))
+    assert re.search(r"cells   2: ordered\.hourly\.spark, late20\.hourly\.spark", answer)
 
 
 def test_two_lines_give_an_airflow_of_your_own_the_dags(installed: Installed, tmp_path: Path) -> None:

@@ -55,5 +55,6 @@ Driver(stream, Replay(partitions=2))._replays[0].sentinel(1, 0)
     ids=["a driver's batches", "the known system"],
 )
 def test_processes_that_start_often_import_little(code: str, heavy: set[str]) -> None:
-    told = f"{code}\nprint(*sorted({heavy!r} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True).stdout.split() == []
+    script = f"{code}\nprint(*sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

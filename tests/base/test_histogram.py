@@ -33,11 +33,11 @@ def nearest_rank(values: list[int], q: float) -> int:
 def test_a_quantile_is_within_one_percent_of_the_nearest_rank(values: list[int], thousandths: int) -> None:
     q = thousandths / 1000
     exact = nearest_rank(values, q)
-    found = of(*values).quantile(q)
-    assert found is not None
-    assert abs(found - exact) <= exact // 100
+    quantile = of(*values).quantile(q)
+    assert quantile is not None
+    assert abs(quantile - exact) <= exact // 100
     if exact < 256:
-        assert found == exact
+        assert quantile == exact
 
 
 @pytest.mark.parametrize("exponent", range(63))
@@ -45,9 +45,9 @@ def test_every_power_of_two_keeps_the_error_below_half_a_percent(exponent: int) 
     low, high = 2**exponent, 2 ** (exponent + 1) - 1
     for value in {low, low + 1, (low + high) // 2, (3 * low + high) // 4, high - 1, high} - {0}:
         histogram = of(0, value, 2**63 - 1)  # so that neither min nor max gives the answer away
-        found = histogram.quantile(0.5)
-        assert found is not None
-        assert abs(found - value) * 250 <= value
+        quantile = histogram.quantile(0.5)
+        assert quantile is not None
+        assert abs(quantile - value) * 250 <= value
 
 
 @given(BATCHES)

@@ -27,15 +27,15 @@ def test_escape_codes_are_shown_as_text() -> None:
 
 
 def test_colours_of_a_table_are_its_own_also_on_a_terminal() -> None:
-    told = io.StringIO()
-    console = Console(file=told, force_terminal=True, color_system="standard", width=80, highlight=False)
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, color_system="standard", width=80, highlight=False)
     table = Table("a")
     table.add_row("[red]x[/]\x1b[8my")
     console.print(table)
     console.print("z\x1b]0;t\x07", markup=False)
-    assert "\x1b[31mx" in told.getvalue()
-    assert "\\x1b[8my" in told.getvalue()
-    assert "z\\x1b]0;t\\x07" in told.getvalue()
+    assert "\x1b[31mx" in written.getvalue()
+    assert "\\x1b[8my" in written.getvalue()
+    assert "z\\x1b]0;t\\x07" in written.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -165,20 +165,20 @@ def test_every_file_of_configs_is_accepted(name: str) -> None:
 def test_a_mistake_is_one_line_with_key_found_and_allowed(
     tmp_path: Path, place: tuple[str | int, ...], value: Any, said: str
 ) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         loaded(tmp_path / "b.yaml", changed(*place, value=value))
-    message = str(told.value)
+    message = str(problem.value)
     assert message.startswith(f"{tmp_path}/b.yaml:") or place == ("cells",)
     assert said in message
-    assert len(getattr(told.value, "lines", [message])) == 1, "one mistake, one complaint"
+    assert len(getattr(problem.value, "lines", [message])) == 1, "one mistake, one complaint"
     assert "\n" not in message
 
 
 def test_a_secret_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Path) -> None:
     sink = {"type": "http", "url": "http://h/", "headers_from_env": {"Authorization": "Bearer s3cret"}}
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         loaded(tmp_path / "b.yaml", changed("metrics", value={"sinks": [sink]}))
-    said = str(told.value)
+    said = str(problem.value)
     assert "metrics.sinks.0.headers_from_env: Authorization: found no name of an environment variable" in said
     assert "s3cret" not in said
 
@@ -217,10 +217,10 @@ def test_anchors_and_merge_keys_are_yaml_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_benchmark_is_one_line(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         loaded(tmp_path / "b.yaml", text)
-    assert said in str(told.value)
-    assert str(tmp_path / "b.yaml") in str(told.value)
+    assert said in str(problem.value)
+    assert str(tmp_path / "b.yaml") in str(problem.value)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -244,10 +244,10 @@ def test_the_poster_s_json_is_accepted_as_it_stands(tmp_path: Path) -> None:
     assert source.files == (str(tmp_path / "debs" / "taxi.csv"),)
     assert (source.separator, source.header, source.order, source.tick) == (";", False, "file", "ps")
     assert (source.time.column, source.time.unit) == (3, "ps")
-    found = [(e.name, e.target_percent, e.seed, e.delay) for e in benchmark.experiments]
+    read = [(e.name, e.target_percent, e.seed, e.delay) for e in benchmark.experiments]
     uniform = [config.DelaySpec(min=Duration(10 * 10**9), max=Duration(1500 * 10**9))]
     uniform += [config.DelaySpec(min=Duration(0), max=Duration(2000 * 10**9))]
-    assert found == [("experiment0", 20, 7, uniform[0]), ("experiment1", 0.5, 8, uniform[1])]
+    assert read == [("experiment0", 20, 7, uniform[0]), ("experiment1", 0.5, 8, uniform[1])]
 
 
 def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
         tmp_path / "b.json", json.dumps(DEBS2019 | {"time": time, "experimentDataConfigurations": [experiment]})
     )
     assert benchmark.source.time.column == 2
-    (found,) = benchmark.experiments
-    assert (found.fraction, found.seed, str(found.delay.min), str(found.delay.max)) == (
+    (read,) = benchmark.experiments
+    assert (read.fraction, read.seed, str(read.delay.min), str(read.delay.max)) == (
         Fraction(1, 20),
         7,
         "1ms",
@@ -300,10 +300,10 @@ def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_the_poster_s_json(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as problem:
         loaded(tmp_path / "b.json", json.dumps(DEBS2019 | change))
-    assert said in str(told.value)
-    assert "\n" not in str(told.value)
+    assert said in str(problem.value)
+    assert "\n" not in str(problem.value)
 
 
 # -- schema and page
@@ -343,13 +343,13 @@ def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_writt
     schema = config.schema()
     for name, shown in {"Benchmark": schema, **schema["$defs"]}.items():
         models = [m for m in subclasses(Model) if m.__name__ == name]
-        for key, told in shown.get("properties", {}).items():
-            assert told.get("description"), f"{name}.{key} has no description"
+        for key, about in shown.get("properties", {}).items():
+            assert about.get("description"), f"{name}.{key} has no description"
             for model in models:
                 field = model.model_fields[key]
-                if "default" in told and told["default"] is not None:
+                if "default" in about and about["default"] is not None:
                     adapter = TypeAdapter(field.rebuild_annotation())
-                    assert adapter.validate_python(told["default"]) == field.get_default(), f"{name}.{key}"
+                    assert adapter.validate_python(about["default"]) == field.get_default(), f"{name}.{key}"
 
 
 def subclasses(model: type[Model]) -> Iterator[type[Model]]:
@@ -391,9 +391,9 @@ def test_a_pipe_a_device_and_a_huge_file_are_told_at_once(tmp_path: Path) -> Non
         (Path("/dev/zero"), "a device or a pipe, allowed: a regular file"),
         (tmp_path / "huge.yaml", "found 17,179,869,184 bytes, allowed: up to 16,777,216"),
     ):
-        with pytest.raises(UserError) as told:
+        with pytest.raises(UserError) as problem:
             config.load(name)
-        assert str(told.value) == f"{name}: cannot be read as UTF-8 text: {said}"
+        assert str(problem.value) == f"{name}: cannot be read as UTF-8 text: {said}"
 
 
 @pytest.mark.parametrize(

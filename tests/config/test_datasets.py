@@ -28,9 +28,9 @@ def rows_of(source: Source) -> tuple[list[dict[str, Any]], list[str]]:
     reasons: list[str] = []
     for split in source_splits(source, 1 << 20):
         for data in split.blocks(1 << 20):
-            found = parse(data, split.layout, 0)
-            rows += found.events.drop_columns(["seq", "line"]).to_pylist()
-            reasons += found.bad["reason"].to_pylist() if found.bad else []
+            parsed = parse(data, split.layout, 0)
+            rows += parsed.events.drop_columns(["seq", "line"]).to_pylist()
+            reasons += parsed.bad["reason"].to_pylist() if parsed.bad else []
     return rows, reasons
 
 

@@ -29,9 +29,9 @@ scale: 2
 def lines(tmp_path: Path, text: str, name: str = "b.yaml") -> list[str]:
     file = tmp_path / name
     file.write_text(text)
-    with pytest.raises(Mistakes) as told:
+    with pytest.raises(Mistakes) as problem:
         config.load(file)
-    return [line.removeprefix(f"{file}:") for line in told.value.lines]
+    return [line.removeprefix(f"{file}:") for line in problem.value.lines]
 
 
 def test_every_mistake_is_told_by_line_and_column(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_in_words_of_the_file_not_of_python(tmp_path: Path, change: dict[str, An
         "source": {"files": "f.csv", "time": {"column": "t"}},
         "experiments": [{"name": "e", "target_percent": 1}],
     } | change
-    found = lines(tmp_path, json.dumps(raw, indent=1), "b.json")
-    assert any(said in line for line in found), found
-    assert not any(word in line for line in found for word in ("valid string", "valid tuple", "None", "True"))
+    messages = lines(tmp_path, json.dumps(raw, indent=1), "b.json")
+    assert any(said in line for line in messages), messages
+    assert not any(word in line for line in messages for word in ("valid string", "valid tuple", "None", "True"))
 
 
 def test_keys_within_keys_without_end(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ systems:
 - {name: e, engine: "mine:Engine", master: far, parallelism: two}
 - 5
 """
-    found = sorted(lines(tmp_path, text), key=lambda line: [int(n) for n in line.split(":")[:2]])
+    shown = sorted(lines(tmp_path, text), key=lambda line: [int(n) for n in line.split(":")[:2]])
     flink = "conf, cpus, engine, example, flink_home, memory, name, parallelism, state_store"
-    assert [line for line in found if not line.startswith("5:")] == [
+    assert [line for line in shown if not line.startswith("5:")] == [
         f"6:28: systems.1.master: not a key of engine flink, but of spark; allowed here: {flink}",
         "6:48: systems.1.memmory: unknown key; did you mean memory?",
         "6:61: systems.1.parallelism: found true, allowed: a number",
@@ -104,7 +104,7 @@ systems:
         "8:13: systems.3.engine: found a list, allowed: text",
         "10:3: systems.5: found 5, allowed: keys with values",
     ]
-    assert found[0].startswith("5:49: systems.0.parallelism: not a key of engine spark, but of flink; allowed here: ")
+    assert shown[0].startswith("5:49: systems.0.parallelism: not a key of engine spark, but of flink; allowed here: ")
 
 
 def test_an_engine_of_one_s_own_has_free_keys_until_its_adapter_names_them(tmp_path: Path) -> None:

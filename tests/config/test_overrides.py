@@ -50,19 +50,19 @@ def test_a_file_that_names_its_cells_keeps_those_that_the_choice_leaves() -> Non
 
 
 def test_scale_seed_outputs_and_the_depth_of_the_search_replace_those_of_the_file() -> None:
-    found = chosen({"scale": 0.5, "seed": 3, "outputs": ["csv"], "processes": 3, "proof_steps": 0})
-    assert (found.scale, found.search.processes, found.search.proof_steps) == (0.5, 3, 0)
-    assert [(one.seed, one.outputs) for one in found.experiments] == [(3, ("csv",)), (3, ("csv",))]
+    benchmark = chosen({"scale": 0.5, "seed": 3, "outputs": ["csv"], "processes": 3, "proof_steps": 0})
+    assert (benchmark.scale, benchmark.search.processes, benchmark.search.proof_steps) == (0.5, 3, 0)
+    assert [(one.seed, one.outputs) for one in benchmark.experiments] == [(3, ("csv",)), (3, ("csv",))]
     as_it_is = chosen({})
     assert [one.seed for one in as_it_is.experiments] == [42, 7]
     assert as_it_is == parse(Benchmark, FILE, "test")
 
 
 def test_a_first_look_has_short_windows_and_what_is_asked_beside_it() -> None:
-    found = chosen({"quick": True, "proof_steps": 0}, search={"max_age": "3s", "processes": 3})
-    assert (str(found.search.max_age), found.search.processes, found.search.proof_steps) == ("3s", 1, 0)
-    assert (found.search.window_seconds, found.search.yardstick) == (1.5, False)
-    assert (found.latency.fractions, found.latency.seconds) == ((0.5,), 5.0)
+    benchmark = chosen({"quick": True, "proof_steps": 0}, search={"max_age": "3s", "processes": 3})
+    assert (str(benchmark.search.max_age), benchmark.search.processes, benchmark.search.proof_steps) == ("3s", 1, 0)
+    assert (benchmark.search.window_seconds, benchmark.search.yardstick) == (1.5, False)
+    assert (benchmark.latency.fractions, benchmark.latency.seconds) == ((0.5,), 5.0)
 
 
 @pytest.mark.parametrize(

@@ -202,9 +202,9 @@ def marked(tmp_path: Path) -> Path:
 
 def written(folder: Path) -> dict[str, list[str]]:
     """Files, each with the marks in it."""
-    found = {str(file): [mark for mark in MARKS if mark.encode() in file.read_bytes()]
+    marks_of = {str(file): [mark for mark in MARKS if mark.encode() in file.read_bytes()]
              for file in folder.rglob("*") if file.is_file()}  # fmt: skip
-    return {file: marks for file, marks in found.items() if marks}
+    return {file: marks for file, marks in marks_of.items() if marks}
 
 
 def test_no_file_page_or_answer_shows_a_secret_of_the_benchmark(marked: Path, tmp_path: Path) -> None:
@@ -263,20 +263,20 @@ def test_a_secret_that_everybody_on_the_host_will_see_is_told_before_it_is(marke
     said = "shows every user of this host a secret among its arguments  (systems.job.command)"
     assert said in run(Call(["check", str(marked)])).out
     marked.write_text(marked.read_text().replace('--api-key, Mk07secret, "--token=Mk08secret", ', ""))
-    told = run(Call(["check", str(marked)]))
-    assert (told.code, "starts python" in told.out, said in told.out) == (0, True, False)
+    answer = run(Call(["check", str(marked)]))
+    assert (answer.code, "starts python" in answer.out, said in answer.out) == (0, True, False)
 
 
 def test_a_log_line_and_a_stack_trace_show_no_secret(marked: Path) -> None:
     load(marked)
-    told = io.StringIO()
-    handler = logging.StreamHandler(printing.Printed(told))
+    log = io.StringIO()
+    handler = logging.StreamHandler(printing.Printed(log))
     try:
         raise ValueError("s3a://me:Mk40secret@bucket and Mk02secret")
     except ValueError as problem:
         handler.emit(logging.LogRecord("x", 40, "x", 1, "%s", (problem,), (ValueError, problem, problem.__traceback__)))
-    assert "Traceback" in told.getvalue()
-    assert "Mk" not in told.getvalue().replace('Mk40secret@bucket and Mk02secret")', "")
+    assert "Traceback" in log.getvalue()
+    assert "Mk" not in log.getvalue().replace('Mk40secret@bucket and Mk02secret")', "")
 
 
 def test_escape_codes_of_a_file_are_printed_as_text(tmp_path: Path) -> None:
@@ -368,9 +368,9 @@ def test_a_url_with_a_user_part_is_refused_and_not_shown(url: str, marked: Path)
     answer = run(Call(["check", str(marked)]))
     answer.refused("source.files: found a URL with a user part (not shown)")
     assert "Mk54" not in answer.err
-    with pytest.raises(UserError, match=r"\*\*\*@.*: found a user part") as told:
+    with pytest.raises(UserError, match=r"\*\*\*@.*: found a user part") as problem:
         place(url)
-    assert "Mk54" not in str(told.value)
+    assert "Mk54" not in str(problem.value)
 
 
 def test_a_recorded_benchmark_gets_today_s_secrets_back_and_is_refused_without_them(

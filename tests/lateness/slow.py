@@ -9,7 +9,7 @@ def watermarks(
     events: list[Event], delay: int, interval: int, behind: int, step: int, least: int | None, queues: int
 ) -> list[int | None]:
     """The watermark that judges each event; None: there is none yet."""
-    found: list[int | None] = []
+    watermarks: list[int | None] = []
     for i, (_, arrival) in enumerate(events):
         largest: list[int | None] = []
         for queue in range(queues):
@@ -17,12 +17,12 @@ def watermarks(
             if interval:  # also events that come later in this piece never count: their interval has not ended
                 mine = [j for j in mine if events[j][1] // interval <= arrival // interval - behind]
             largest.append(max((events[j][0] for j in mine), default=None))
-        told = [one for one in largest if one is not None]
-        watermark = None if len(told) < queues else min(told) // step * step - delay
+        known = [one for one in largest if one is not None]
+        watermark = None if len(known) < queues else min(known) // step * step - delay
         if least is not None:
             watermark = least if watermark is None else max(watermark, least)
-        found.append(watermark)
-    return found
+        watermarks.append(watermark)
+    return watermarks
 
 
 def windows_of(event: int, length: int, slide: int) -> list[int]:

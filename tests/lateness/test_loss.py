@@ -57,9 +57,9 @@ def marks_of(events: list[slow.Event], delay: int, pace: Pace, queues: int) -> l
 def test_windows_lose_what_has_ended(
     events: list[slow.Event], pace: Pace, delay: int, window: tuple[int, int], queues: int, pieces: int
 ) -> None:
-    found = counted(events, LateRule("window", delay, *window), pace, queues, pieces)
+    lost = counted(events, LateRule("window", delay, *window), pace, queues, pieces)
     wanted = slow.windowed(events, marks_of(events, delay, pace, queues), *window)
-    assert (found.events, found.partly, found.windows, found.of) == (*wanted, len(events))
+    assert (lost.events, lost.partly, lost.windows, lost.of) == (*wanted, len(events))
 
 
 @settings(max_examples=200)
@@ -67,9 +67,9 @@ def test_windows_lose_what_has_ended(
 def test_events_below_the_watermark_are_lost(
     events: list[slow.Event], pace: Pace, delay: int, queues: int, pieces: int
 ) -> None:
-    found = counted(events, LateRule("event", delay), pace, queues, pieces)
-    assert found.events == slow.below(events, marks_of(events, delay, pace, queues), equal=pace.equal_is_late)
-    assert found.windows is None
+    lost = counted(events, LateRule("event", delay), pace, queues, pieces)
+    assert lost.events == slow.below(events, marks_of(events, delay, pace, queues), equal=pace.equal_is_late)
+    assert lost.windows is None
 
 
 @settings(max_examples=300)
@@ -78,10 +78,10 @@ def test_sessions_lose_what_has_ended_after_they_have_merged_or_before(
     events: list[slow.Event], pace: Pace, delay: int, gap: int, queues: int, chance: Random
 ) -> None:
     keys = [chance.randrange(3) for _ in events]
-    found = counted(events, LateRule("session", delay, gap), pace, queues, 1, keys)
+    lost = counted(events, LateRule("session", delay, gap), pace, queues, 1, keys)
     marks = marks_of(events, delay, pace, queues)
     wanted = slow.joined(events, keys, marks, gap) if pace.joins_first else slow.alone(events, marks, gap)
-    assert found.events == wanted
+    assert lost.events == wanted
 
 
 S = 1_000_000  # µs
@@ -115,12 +115,12 @@ LOST = {
 @pytest.mark.parametrize("pace", FRAMES, ids=lambda pace: pace.kind)
 def test_duckdb_counts_the_same(pace: Pace, rule: LateRule) -> None:
     event, arrival = late_stream(20_000)
-    found = loss(event, arrival, rule, pace)
+    lost = loss(event, arrival, rule, pace)
     base = duckdb.connect()
     base.register("stream", {"i": np.arange(len(event)), "event": event, "arrival": arrival})
     sql = f"select max(event) over ({FRAMES[pace]}) - 10000000 as watermark, event from stream"
-    assert base.execute(f"select count(*) filter (where {LOST[rule]}) from ({sql})").fetchone() == (found.events,)
-    assert (found.events > 300) == (rule.kind != "never" and rule.slide_us in (0, rule.length_us))
+    assert base.execute(f"select count(*) filter (where {LOST[rule]}) from ({sql})").fetchone() == (lost.events,)
+    assert (lost.events > 300) == (rule.kind != "never" and rule.slide_us in (0, rule.length_us))
 
 
 def test_the_count_is_of_the_events_that_a_query_reads_and_the_watermark_follows_all() -> None:
@@ -135,8 +135,8 @@ def test_the_count_is_of_the_events_that_a_query_reads_and_the_watermark_follows
 
 
 def test_the_sentence_has_the_count_the_share_and_the_cadence() -> None:
-    found = Loss(2712, 90_000, "window", Pace("micro-batch", S, 2).cadence, 2712, 14)
-    assert found.sentence == (
+    lost = Loss(2712, 90_000, "window", Pace("micro-batch", S, 2).cadence, 2712, 14)
+    assert lost.sentence == (
         "at the stream's own speed the query loses 2,712 of 90,000 events (3.0 %) in 14 windows, with a micro-batch "
         "every 1 s"
     )

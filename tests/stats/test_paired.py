@@ -18,11 +18,11 @@ BLOCKS = [0.01, -0.02, 0.03, 0.0, 0.015, -0.01]
 
 def test_the_estimate_is_the_median_of_all_means_of_two() -> None:
     pairs = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(BLOCKS, 2))
-    found = ratio_of([BLOCKS])
-    assert found is not None
-    assert found.ratio == pytest.approx(math.exp(pairs[10]))  # the middle one of 21
-    assert (found.blocks, found.processes) == (6, 1)
-    assert found.low < found.ratio < found.high
+    ratio = ratio_of([BLOCKS])
+    assert ratio is not None
+    assert ratio.ratio == pytest.approx(math.exp(pairs[10]))  # the middle one of 21
+    assert (ratio.blocks, ratio.processes) == (6, 1)
+    assert ratio.low < ratio.ratio < ratio.high
 
 
 @pytest.mark.parametrize("count", [5, 6, 8, 11])
@@ -67,9 +67,9 @@ def test_three_processes_cover_what_one_process_cannot_show(favour: float) -> No
     held = 0
     for _ in range(600):
         processes = [random.normal(random.normal(0.0, favour), 0.03, 8) for _ in range(3)]
-        found = ratio_of([list(blocks) for blocks in processes])
-        assert found is not None
-        held += found.low <= 1 <= found.high
+        ratio = ratio_of([list(blocks) for blocks in processes])
+        assert ratio is not None
+        held += ratio.low <= 1 <= ratio.high
     assert 0.86 <= held / 600 <= 0.94
 
 
@@ -81,6 +81,6 @@ def test_a_truth_so_far_from_a_bound_is_told_apart_as_often_as_said(count: int) 
     error = 0.07 / math.sqrt(count)
     exact = Ratio(1.0, math.exp(-quantile * error), math.exp(quantile * error), count, count)
     bound = -exact.beyond(0.9)
-    left_out = [found.low > math.exp(bound) for own in draws if (found := ratio_of([[one] for one in own]))]
+    left_out = [ratio.low > math.exp(bound) for own in draws if (ratio := ratio_of([[one] for one in own]))]
     assert 0.88 <= sum(left_out) / len(draws) <= 0.92
     assert Ratio(1.0, 0.9, 1.1, 6, 2).beyond(0.9) == math.inf
