@@ -98,8 +98,12 @@ class Benchmark(Model):
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        parts = {"experiments": self.experiments, "workloads": self.workloads, "systems": self.systems}
-        for key, items in parts.items():
+        parts: tuple[tuple[str, Sequence[_Named]], ...] = (
+            ("experiments", self.experiments),
+            ("workloads", self.workloads),
+            ("systems", self.systems),
+        )
+        for key, items in parts:
             names = [item.name for item in items]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:

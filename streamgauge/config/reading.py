@@ -39,20 +39,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     except (OSError, UnicodeDecodeError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem
         raise UserError(f"{path}: cannot be read as UTF-8 text: {why}") from None
-    try:
-        # JSON is not read as YAML, which takes 1e-05 for text
-        raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
-    except ValueError as problem:
-        raise UserError(f"{path}: not valid JSON: {problem}") from None
-    except RecursionError:
-        raise UserError(f"{path}: found keys within keys beyond 100 levels; a benchmark file needs a few") from None
-    except yaml.YAMLError as problem:
-        is_marked = isinstance(problem, yaml.MarkedYAMLError)
-        mark, what = (problem.problem_mark, problem.problem) if is_marked else (None, problem)
-        line = f" line {mark.line + 1}:" if mark else ""
-        raise UserError(f"{path}:{line} not valid YAML: {what}") from None
-    if not isinstance(raw, dict):
-        raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    raw = _parsed(path, text)
     try:
         raw = unsealed(raw)
     except ValueError as problem:
@@ -94,6 +81,25 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    """Returns the keys of a file in JSON or YAML. Raises UserError."""
+    try:
+        # JSON is not read as YAML, which takes 1e-05 for text
+        raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
+    except ValueError as problem:
+        raise UserError(f"{path}: not valid JSON: {problem}") from None
+    except RecursionError:
+        raise UserError(f"{path}: found keys within keys beyond 100 levels; a benchmark file needs a few") from None
+    except yaml.YAMLError as problem:
+        line, what = "", str(problem)
+        if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark:
+            line, what = f" line {problem.problem_mark.line + 1}:", str(problem.problem)
+        raise UserError(f"{path}:{line} not valid YAML: {what}") from None
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: found {type(raw).__name__}, allowed: a mapping with name, source, experiments")
+    return raw
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

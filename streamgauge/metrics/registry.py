@@ -103,7 +103,7 @@ class Registry:
         with self._lock:
             cells = decode(report["cells"])
             self._hear(report["run"], report["number"], cells, True)
-            batch = None if report["batch"] is None else Batch(report["query"], int(report["batch"]))
+            batch = None if report["batch"] is None else Batch(str(report["query"]), int(report["batch"]))
             if batch is None:
                 into, partitions = self._committed, self._stages.setdefault(stage, {})
                 _bound(self._stages, KNOWN_STAGES)
@@ -111,7 +111,7 @@ class Registry:
                 return
             else:
                 self.finished(Batch(batch.query, batch.number - 1))  # a query's batches run one after the other
-                pending = self._batch(batch, report["query_run"])
+                pending = self._batch(batch, str(report["query_run"]))
                 into, partitions = pending.cells, pending.partitions.setdefault(stage, {})
             # two workers may serve one attempt: each of its reports counts, those of other attempts do not
             if partitions.setdefault(report["partition"], report["attempt"]) == report["attempt"]:

@@ -248,5 +248,5 @@ def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, mon
 def test_an_engine_declares_the_faults_that_its_trials_take(
     tmp_path: Path, engine: str, keys: dict[str, object], faults: set[str]
 ) -> None:
-    system = make_system(settings_of(engine).model_validate({"name": "s", **keys}), tmp_path)
+    system = make_system(settings_of(engine).model_validate({"name": "s", "engine": engine, **keys}), tmp_path)
     assert system.capabilities.faults == faults

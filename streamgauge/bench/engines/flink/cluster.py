@@ -114,14 +114,14 @@ class Cluster:
         """Raises UserError with the reason that the cluster gives, or if it is gone."""
         try:
             answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
-            body: Any = json.loads(answer.data) if answer.data else {}
+            content: Any = json.loads(answer.data) if answer.data else {}
         except (urllib3.exceptions.HTTPError, ValueError) as problem:
             raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
         if answer.status >= 400:
-            lines = [line for text in body.get("errors", []) for line in str(text).splitlines()]
+            lines = [line for text in content.get("errors", []) for line in str(text).splitlines()]
             causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
             raise UserError(f"systems.{self._system.name}: {(causes or lines or [str(answer.status)])[-1]}")
-        return body
+        return content
 
     def exit_code(self) -> int | None:
         """Exit code of the job manager; None while it runs."""

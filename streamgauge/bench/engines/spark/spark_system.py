@@ -38,7 +38,9 @@ class SparkSystem(Adapter):
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)
         self._system = system
-        faults: set[Fault] = {"kill", "cut"} | ({"restart"} if system.master.startswith("local-cluster") else set())
+        faults: set[Fault] = {"kill", "cut"}
+        if system.master.startswith("local-cluster"):
+            faults.add("restart")
         is_continuous = system.mode == "real-time"
         self.capabilities = Capabilities(continuous=is_continuous, pins=True, faults=frozenset(faults))
         self._process: Leader | None = None
