@@ -32,7 +32,7 @@ class Reporter(TypedDict):
 
 
 class Report(Reporter):
-    """All that a run has counted so far; once it has ended, it counts no more."""
+    """Counts of a run so far; a run that has ended counts no more."""
 
     number: int
     ended: bool
