@@ -68,11 +68,11 @@ def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: 
 
 
 def offered(rows: list[Row]) -> pa.Table:
-    rows = pa.Table.from_batches([table(rows)])
-    places = {"partition": pa.array([0] * len(rows), pa.int64()), "row": pa.array(range(len(rows)), pa.int64())}
+    events = pa.Table.from_batches([table(rows)])
+    places = {"partition": pa.array([0] * len(events), pa.int64()), "row": pa.array(range(len(events)), pa.int64())}
     for name, values in places.items():
-        rows = rows.append_column(name, values)
-    return rows
+        events = events.append_column(name, values)
+    return events
 
 
 def test_sentinels_lie_beyond_every_operator_that_lags() -> None:
