@@ -93,4 +93,4 @@ requirements: setup ## Write requirements.txt for plain pip from uv.lock
 	@$(BIN)/uv export --quiet --frozen --all-extras --no-default-groups --no-emit-project --no-annotate --output-file requirements.txt
 
 clean: ## Remove what was built and measured
-	rm -rf .venv .venvs artifacts dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venvs artifacts dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
