@@ -41,7 +41,8 @@ def test_any_change_gives_another() -> None:
         columns = [INGESTION.copy(), SEQ.copy(), TIME.copy()]
         columns[column][N // 2] += 1
         piece = StreamHash()
-        piece.add(*columns, LINE)
+        ingestion, seq, time = columns
+        piece.add(ingestion, seq, time, LINE)
         return join([piece])
 
     assert len({hash_of([], 1), changed(0), changed(1), changed(2)}) == 4

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -254,6 +254,7 @@ def test_an_iterator_left_early_closes_its_connection(serve: Serve) -> None:
     connection = started(serve(TIMES[:10]))
     rows = connection.read(0, 0, 100)
     next(iter(rows))
+    assert isinstance(rows, Generator)
     rows.close()
     assert connection.closed
 

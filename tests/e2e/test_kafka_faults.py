@@ -22,10 +22,11 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.ports import free_port
 from streamgauge.bench.engines.job.job_system import JobSystem
-from streamgauge.bench.measure import search_stage, searcher
+from streamgauge.bench.measure import search_stage
 from streamgauge.bench.publish import publisher
 from streamgauge.bench.publish.broker import HOME, Broker
 from streamgauge.config import Cell
+from streamgauge.records.trial import WINDOWS
 from streamgauge.streams.kafka.clients import Access
 from tests.conftest import is_made
 from tests.driver.conftest import artifact
@@ -214,7 +215,7 @@ def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path:
     search = {"max_age": "3s", "warmup_seconds": 1, "window_seconds": 0.5, "proof_steps": 0, "processes": 1}
     bench = bench_of(tmp_path, mortal.broker, {"mine": "1.0"}, search=search)
     cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
-    windows = search_stage.cell_directory(run, cell) / searcher.WINDOWS
+    windows = search_stage.cell_directory(run, cell) / WINDOWS
 
     def kill_after_one() -> None:
         while not read_jsonl(windows):

@@ -20,11 +20,13 @@ from streamgauge.base.canonical import holds
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_rules import LEAST, Side
+from streamgauge.bench.compare.release_rules import Side
+from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
 from streamgauge.results.index import Index, default_url, index_run
 from streamgauge.results.report.release_page import build
+from streamgauge.stats.ab import LEAST
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e
@@ -208,4 +210,6 @@ def test_a_wrong_option_is_no_verdict_either() -> None:
 def test_the_example_compares_two_versions_and_two_that_are_bad_on_purpose() -> None:
     benchmark = load(Path(__file__).parents[2] / "configs" / "release.yaml")
     assert [system.name for system in benchmark.systems] == ["spark-4.3.0", "spark-4.2.1", "slow", "wrong"]
-    assert str(benchmark.system("spark-4.2.1").python).endswith("/.venvs/spark-4.2.1/bin/python")
+    other = benchmark.system("spark-4.2.1")
+    assert isinstance(other, SparkSettings)
+    assert str(other.python).endswith("/.venvs/spark-4.2.1/bin/python")

@@ -14,12 +14,13 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.base.seals import unsealed
-from streamgauge.bench.measure import latency, search_stage, searcher
+from streamgauge.bench.measure import latency, search_stage
 from streamgauge.bench.measure.search_stage import cell_directory
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
 from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.records.trial import TRIALS, WINDOWS
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.metrics.backend import wait_until
 from tests.metrics.carbon import Carbon, carbon
@@ -34,7 +35,7 @@ def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list
     found = search_stage.run(bench.benchmark, bench.store, CELL, run)
     directory = cell_directory(run, CELL)
     assert search_of(directory) == found
-    return found.to_json(), read_jsonl(directory / searcher.WINDOWS), read_jsonl(directory / searcher.TRIALS)
+    return found.to_json(), read_jsonl(directory / WINDOWS), read_jsonl(directory / TRIALS)
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +122,9 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
     bench = searched
     found, windows, trials = run_search(bench)
     directory = cell_directory(bench.store.run("r"), CELL)
-    (directory / searcher.TRIALS).write_text(
-        json.dumps(trials[0]) + "\n" + '{"number": 3, "rate_ev'
-    )  # killed while it wrote
+    (directory / TRIALS).write_text(json.dumps(trials[0]) + "\n" + '{"number": 3, "rate_ev')  # killed while it wrote
     foreign = {**windows[0], "plan": "another", "number": 99}
-    append_json(directory / searcher.WINDOWS, foreign)
+    append_json(directory / WINDOWS, foreign)
     again, more, tried = run_search(bench)
     assert more[: len(windows) + 1] == [*windows, foreign], "what was measured stays"
     assert tried[0] == trials[0]
@@ -137,9 +136,9 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
 def test_a_wrong_output_voids_the_rate(searched: Bench) -> None:
     bench = searched
     directory = cell_directory(bench.store.run("r"), CELL)
-    trials = read_jsonl(directory / searcher.TRIALS)
+    trials = read_jsonl(directory / TRIALS)
     wrong = [{**t, "correct": False, "trial": {**t["trial"], "correct": False}} for t in trials]
-    (directory / searcher.TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
+    (directory / TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
     (bench.store.run("r") / "results.jsonl").unlink()
     found, *_ = run_search(bench)
     assert found["correct"] is False

@@ -13,11 +13,11 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import turns
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.search_stage import cell_directory
-from streamgauge.bench.measure.searcher import WINDOWS
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Cell
 from streamgauge.records.measurement import Window
+from streamgauge.records.trial import WINDOWS
 from tests.measure.benches import Bench, write_bench
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}

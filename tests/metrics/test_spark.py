@@ -47,7 +47,7 @@ def run(frame: DataFrame) -> None:
 
 def counts(pipeline: Pipeline, step: str, name: str = "rows") -> tuple[int, int | None]:
     [metric] = pipeline.query(step=step, name=name)
-    return metric.attempted["value"], metric.committed and metric.committed["value"]
+    return metric.attempted["value"], None if metric.committed is None else metric.committed["value"]
 
 
 @metrics.step("count")

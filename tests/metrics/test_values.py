@@ -153,7 +153,7 @@ def test_threads_lose_nothing_and_the_finished_pipeline_answers() -> None:
 
 def report(
     run: str, number: int, rows: int, *, ended: bool = False, partition: int = 0, attempt: int = 0, **more: object
-) -> dict:
+) -> Any:
     base = {"run": run, "number": number, "partition": partition, "attempt": attempt, "ended": ended}
     batch = {"query": None, "batch": None, "query_run": None}
     return base | batch | {"cells": encode({Key("counter", "n", "rows", "s"): Count(rows)})} | more
@@ -161,7 +161,7 @@ def report(
 
 def counted(registry: Registry) -> tuple[int | None, int | None]:
     [metric] = registry.query()
-    return metric.attempted["value"], metric.committed and metric.committed["value"]
+    return metric.attempted["value"], None if metric.committed is None else metric.committed["value"]
 
 
 def test_repeated_late_and_overtaken_reports_count_once() -> None:

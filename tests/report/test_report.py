@@ -7,6 +7,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ class Page(HTMLParser):
         self.text: dict[str, list[str]] = {}
         self.links: list[str] = []
         self.rows: list[list[str]] = []
-        self.figures: list[dict[str, object]] = []
+        self.figures: list[dict[str, Any]] = []
         self.feed(path.read_text(encoding="utf-8"))
         assert not self.open, f"never closed: {self.open}"
 
