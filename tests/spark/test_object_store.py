@@ -19,7 +19,7 @@ import pytest
 from streamgauge.app.cli.planning import plan_of
 from streamgauge.base import places
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_record
 from streamgauge.base.places import Remote, place
 from streamgauge.base.seals import sealed
 from streamgauge.catalog import artifacts
@@ -213,7 +213,7 @@ def test_a_manifest_whose_answer_is_lost_takes_nothing_with_it(
     root: str, monkeypatch: pytest.MonkeyPatch, arrived: bool
 ) -> None:
     store, key = Store(root), f"unclear-{arrived}"
-    write = artifacts.write_record
+    write = write_record
 
     def cut(path: Path, value: Any) -> None:
         last = path == store.path("stream", key) / "manifest.json"
