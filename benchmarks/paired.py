@@ -125,7 +125,7 @@ def rates(searches: int, processes: int, item: tuple[Behaviour, float]) -> tuple
 def latencies(searches: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
     """Compares latencies of one kind of system in turns; returns the cells of its row."""
     behaviour, favour = item
-    ratios: dict[str, list[tuple[Ratio | None, float]]] = {name: [] for name in QUANTILES}
+    pairs_of: dict[str, list[tuple[Ratio | None, float]]] = {name: [] for name in QUANTILES}
     seconds = []
     for seed in range(searches):
         truth = LATENCY_RATIOS[seed % len(LATENCY_RATIOS)]
@@ -133,8 +133,8 @@ def latencies(searches: int, item: tuple[Behaviour, float]) -> tuple[str, ...]:
         ratios, spent = paced_turns([behaviour, other], RATE, TURN_S, Search(), seed, favour)
         seconds.append(spent)
         for name, one in ratios.items():
-            ratios[name].append((one, truth))
-    errors = [cell for pairs in ratios.values() for cell in Errors.of(pairs).cells]
+            pairs_of[name].append((one, truth))
+    errors = [cell for pairs in pairs_of.values() for cell in Errors.of(pairs).cells]
     return (*errors, f"{statistics.median(seconds):.0f}")
 
 
