@@ -113,8 +113,8 @@ class Store:
 
     def made(self, kind: str, key: str, make: Callable[[Build], object]) -> Artifact:
         """Returns the artifact, after waiting for its builder if there is one, or builds it by make(build)."""
-        if found := self._intact(kind, key):
-            return found
+        if artifact := self._intact(kind, key):
+            return artifact
         try:
             with self.building(kind, key) as build:
                 make(build)
@@ -125,9 +125,9 @@ class Store:
     def _intact(self, kind: str, key: str, *, warn: bool = False) -> Artifact | None:
         """Returns the artifact if it is finished. A damaged one does not count on this machine: it is built anew."""
         try:
-            if found := self.find(kind, key):
-                found.require_intact()
-            return found
+            if artifact := self.find(kind, key):
+                artifact.require_intact()
+            return artifact
         except Damaged as problem:
             if isinstance(self.root, Remote):
                 raise
@@ -222,21 +222,21 @@ class Store:
     def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
         """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
         cache = self._hashes()
-        found, fresh = [], False
+        prints, fresh = [], False
         for name in files:
             mark, size = mark_of(name)
             if mark not in cache:
                 with reading(name) as handle:
                     cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
                 fresh = True
-            found.append({"size": size, "sha256": cache[mark]})
+            prints.append({"size": size, "sha256": cache[mark]})
         if fresh:
             try:
                 self._hash_file.parent.mkdir(parents=True, exist_ok=True)
                 write_record(self._hash_file, cache)
             except OSError:
                 pass  # only a cache
-        return found
+        return prints
 
     def unhashed_bytes(self, files: tuple[str, ...]) -> int:
         """Number of bytes that source_fingerprint would have to read: files whose hash is not cached."""
@@ -290,7 +290,7 @@ def _building_there(final: Remote, kind: str, key: str) -> Iterator[Build]:
 
 
 def _is_anothers(final: Remote, folder: str) -> bool:
-    """True if the published manifest names another folder, or there is none; False if that cannot be found out."""
+    """True if the published manifest names another folder, or there is none; False if that cannot be read."""
     try:
         return bool(read_manifest(final / MANIFEST)["folder"] != folder)
     except FileNotFoundError:

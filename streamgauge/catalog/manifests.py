@@ -65,10 +65,10 @@ def digests(folder: Path) -> dict[str, str]:
 
 def read_manifest(file: Path) -> dict[str, Any]:
     """Reads a manifest, of ours or of a stream that others have made. Raises Damaged if something has changed ours."""
-    found = read_record(file, BUILT_AGAIN)
-    if "files" not in found and not {"kind", "key"} <= found.keys():
+    manifest = read_record(file, BUILT_AGAIN)
+    if "files" not in manifest and not {"kind", "key"} <= manifest.keys():
         raise Damaged(file, "damaged, not an artifact's manifest", BUILT_AGAIN)
-    return found
+    return manifest
 
 
 def _sha256(path: Path) -> str:

@@ -43,10 +43,10 @@ def check_java() -> None:
         where = f"JAVA_HOME is {home}" if home else "no java on PATH"
         raise UserError(f"Java: found none ({where}), allowed: {JAVA_LEAST} or newer; install a JDK or set JAVA_HOME")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    if not found:
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if not version:
         raise UserError(f"Java: {java} does not report its version; install a JDK {JAVA_LEAST} or newer")
-    if int(found[1]) < JAVA_LEAST:
+    if int(version[1]) < JAVA_LEAST:
         raise UserError(
-            f"Java: found {found[1]} ({java}), allowed: {JAVA_LEAST} or newer; set JAVA_HOME to a newer one"
+            f"Java: found {version[1]} ({java}), allowed: {JAVA_LEAST} or newer; set JAVA_HOME to a newer one"
         )

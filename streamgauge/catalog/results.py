@@ -95,10 +95,10 @@ def append_once(run: Path, result: Result) -> None:
 
 def read(run: Path) -> list[Result]:
     """The run's figures in the order in which they were measured. Raises UserError for an unreadable line."""
-    found, problems = numbered(run)
+    figures, problems = numbered(run)
     if problems:
         raise UserError(f"{problems[0]}; delete the line")
-    return [result for _, result in found]
+    return [result for _, result in figures]
 
 
 def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
@@ -106,11 +106,11 @@ def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
 
     Figures that a repeated stage replaced are void.
     """
-    found, problems = _records(Result, run / RESULTS)
-    last = {_measured(one): number for number, one in found if one.replaces}
+    figures, problems = _records(Result, run / RESULTS)
+    last = {_measured(one): number for number, one in figures if one.replaces}
     return [
         (number, one if number >= last.get(_measured(one), 0) else replace(one, valid=False, reason=REPLACED))
-        for number, one in found
+        for number, one in figures
     ], problems
 
 
@@ -153,19 +153,19 @@ def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[st
 
 def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]:
     reader: TypeAdapter[T] = _reader(kind.__name__)
-    found, problems = [], []
+    records, problems = [], []
     for line, value in numbered_jsonl(path):
         if value is None:
             problems.append(f"{path}: line {line}: {DAMAGED_LINE}")
             continue
         try:
-            found.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))
+            records.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))
         except ValidationError as problem:
             first = problem.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             said = f"{where}: {first['msg']}" if where else first["msg"]
             problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said})")
-    return found, problems
+    return records, problems
 
 
 @cache

@@ -85,10 +85,10 @@ class RunLog:
 
     def stages(self) -> list[StageRecord]:
         """Attempts at all stages in order of their start, each in its latest state."""
-        found: dict[str, StageRecord] = {}
+        attempts: dict[str, StageRecord] = {}
         for record in read_jsonl(self._file):
-            before = found.get(record["attempt"])
-            found[record["attempt"]] = StageRecord(
+            before = attempts.get(record["attempt"])
+            attempts[record["attempt"]] = StageRecord(
                 stage=record["stage"],
                 scope=record["scope"],
                 attempt=record["attempt"],
@@ -99,7 +99,7 @@ class RunLog:
                 error=record.get("error"),
                 cause=record.get("cause"),
             )
-        return list(found.values())
+        return list(attempts.values())
 
     def latest(self, stage: str, **scope: str) -> StageRecord | None:
         """The last attempt at a stage with exactly that scope; None without one."""
@@ -190,8 +190,8 @@ def _java() -> str | None:
         release = (Path(java).resolve().parents[1] / "release").read_text() if java else ""
     except OSError:
         return None
-    found = re.search(r'^JAVA_VERSION="(.+)"$', release, re.MULTILINE)
-    return found[1] if found else None
+    version = re.search(r'^JAVA_VERSION="(.+)"$', release, re.MULTILINE)
+    return version[1] if version else None
 
 
 def _now() -> str:

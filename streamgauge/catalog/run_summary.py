@@ -21,8 +21,8 @@ FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
 def last_attempts(path: Path) -> list[StageRecord]:
     """The last attempt at each stage of a run, in the order of their starts."""
-    found = {(stage.stage, *stage.scope.items()): stage for stage in RunLog(path).stages()}
-    return sorted(found.values(), key=lambda stage: stage.started_at)
+    latest = {(stage.stage, *stage.scope.items()): stage for stage in RunLog(path).stages()}
+    return sorted(latest.values(), key=lambda stage: stage.started_at)
 
 
 def began(path: Path) -> str | None:
@@ -57,14 +57,14 @@ def search_of(cell: Path) -> SearchAnswer:
 def comparisons(path: Path) -> list[Comparison]:
     """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
     searches = _searches(path)
-    claims = {name: found.claim for name, found in searches.items() if found.claim}
-    return [one.among(claims) for found in searches.values() for one in found.compared]
+    claims = {name: search.claim for name, search in searches.items() if search.claim}
+    return [one.among(claims) for search in searches.values() for one in search.compared]
 
 
 def losses(path: Path) -> dict[str, Loss]:
     """Returns what each searched cell of a run loses at its stream's own speed, by the cell's name."""
     searches = _searches(path)
-    return {name: found.lost_at_own_speed for name, found in searches.items() if found.lost_at_own_speed}
+    return {name: search.lost_at_own_speed for name, search in searches.items() if search.lost_at_own_speed}
 
 
 def _searches(path: Path) -> dict[str, SearchAnswer]:

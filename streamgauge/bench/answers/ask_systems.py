@@ -57,11 +57,11 @@ def ask(
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 log.warning("%s did not end its queries within %.0f s", systems[key].name, PATIENCE_S)
-    found = {key: read_jsonl(work / f"{key}.jsonl") for key in systems}
+    rows = {key: read_jsonl(work / f"{key}.jsonl") for key in systems}
     for key, system in systems.items():
-        if not found[key]:
+        if not rows[key]:
             raise UserError(f"systems.{system.name}: no query ran: {_last_words(work / f'{key}.log')}")
-    return found
+    return rows
 
 
 def _start(

@@ -42,9 +42,9 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str, str, float]:
 
 
 def _merge(
-    found: dict[tuple[str, str, str], dict[str, Any]], key: tuple[str, str, str], what: str, state: str, why: str | None
+    cells: dict[tuple[str, str, str], dict[str, Any]], key: tuple[str, str, str], what: str, state: str, why: str | None
 ) -> None:
     """Keeps the worst state, and its reason."""
-    cell = found.setdefault(key, {what: key[0], "system": key[1], "mode": key[2], "status": "works", "why": None})
+    cell = cells.setdefault(key, {what: key[0], "system": key[1], "mode": key[2], "status": "works", "why": None})
     if STATES.index(state) > STATES.index(cell["status"]):
         cell |= {"status": state, "why": why}

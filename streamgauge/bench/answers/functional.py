@@ -26,15 +26,15 @@ def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
     configuration: another configuration asks another question.
     """
     last: dict[str, Point] = {}
-    found = []
+    changes = []
     for point in points:
         if not is_sound(point):
             continue
         before = last.get(point["config_hash"])
         if before is not None and _worse(metric, before["value"], point["value"]):
-            found.append((before, point))
+            changes.append((before, point))
         last[point["config_hash"]] = point
-    return found
+    return changes
 
 
 def said(metric: str, before: Point, after: Point) -> str:

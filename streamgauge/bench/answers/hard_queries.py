@@ -94,8 +94,8 @@ def offered(table: pa.Table) -> pa.Table:
 def batch_output(spark: SparkSession, spec: Spec, table: pa.Table, conf: Mapping[str, str] | None = None) -> pa.Table:
     with settings(spark, _needs(spec, conf)):
         frames = [spark.createDataFrame(table)] * workloads.find(spec.query).streams
-        found: pa.Table = queries.run(frames, spec).toArrow()
-    return found
+        output: pa.Table = queries.run(frames, spec).toArrow()
+    return output
 
 
 def judge(
@@ -147,7 +147,7 @@ def run_hard(
         pass  # a setting that cannot be set fails here: it is no fault of a query
     longest_s = 3 * batch_rows  # enough to be late: the watermark lies two micro-batches back
     table = events(count, disorder, longest_s)
-    found: list[dict[str, Any]] = []
+    outcomes: list[dict[str, Any]] = []
     for mode, spec in product(MODES, SPECS):
         try:
             record, micro = judge(spark, spec, mode, table, batch_rows, work / mode / spec.query, conf)
@@ -155,8 +155,8 @@ def run_hard(
             record, micro = unsupported(spark, workloads.find(spec.query), mode, problem), ()
         if seen is not None:
             seen(record)
-        found.append({**record.to_dict(), "batches": [batch.to_dict(rows=False) for batch in micro]})
-    return {"events": count, "disorder": disorder, "longest_delay_s": longest_s, "queries": found}
+        outcomes.append({**record.to_dict(), "batches": [batch.to_dict(rows=False) for batch in micro]})
+    return {"events": count, "disorder": disorder, "longest_delay_s": longest_s, "queries": outcomes}
 
 
 def run_example(spark: SparkSession, work: Path) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ def short(query: Query) -> str:
 def judged(
     query: Query,
     mode: Mode,
-    found: Answer,
+    given: Answer,
     wanted: Answer,
     seconds: float,
     events: int,
@@ -73,16 +73,16 @@ def judged(
     state_rows: int | None = None,
     wrong_watermark: str | None = None,
 ) -> Record:
-    """Compares the answer found with the wanted one, and returns the record.
+    """Compares the answer given with the wanted one, and returns the record.
 
     counted: what the engine counts as late (see oracle.batches.Rules). expected, reported: how many of these were
     dropped; None if the engine does not know it. wrong_watermark: see late_rows.Expectation.
     """
     why = None
-    if found[0] != wanted[0]:
-        why = f"{found[0]} rows, {wanted[0]} expected"
-    elif found != wanted:
-        why = f"{found[0]} rows as expected, but with other values"
+    if given[0] != wanted[0]:
+        why = f"{given[0]} rows, {wanted[0]} expected"
+    elif given != wanted:
+        why = f"{given[0]} rows as expected, but with other values"
     elif reported not in (None, expected):
         why = f"{reported} late {counted} reported as dropped, {expected} expected"
     elif wrong_watermark is not None:
@@ -91,7 +91,7 @@ def judged(
         short(query),
         mode,
         "correct" if why is None else "wrong",
-        *found,
+        *given,
         round(seconds, 3),
         expected,
         reported,
@@ -117,6 +117,6 @@ def keep(directory: Path, row: Mapping[str, Any]) -> None:
 
 
 def keep_hard(directory: Path, system: str, disorder_percent: float, record: Mapping[str, Any]) -> None:
-    """Writes what answers.hard_queries found, for the run's page."""
+    """Writes the outcome of answers.hard_queries for the run's page."""
     about = {"system": system, "disorder_percent": disorder_percent}
     write_record(directory / f"hard-{system}-{disorder_percent:g}.json", {**about, **record})

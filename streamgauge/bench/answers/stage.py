@@ -51,7 +51,7 @@ def run(
     first, *others = asked(benchmark)
     elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     bad: list[str] = []
     figures: list[Result] = []
 
@@ -65,7 +65,7 @@ def run(
             results_of(benchmark, experiment, system.name, directory.name, record, events, software or {}, timed=timed)
         )
         if system == first:
-            found[record.status] += 1
+            statuses[record.status] += 1
             if record.status != "correct":
                 bad.append(f"{record.query} in {record.mode} is {record.status}")
 
@@ -93,8 +93,8 @@ def run(
     for figure in figures:  # all at the end, so that a retried stage records none twice
         results.append(directory, figure)
     if bad:
-        raise UserError(f"{experiment.name}: {len(bad)} of {sum(found.values())} answers: {', '.join(bad)}")
-    return dict(found)
+        raise UserError(f"{experiment.name}: {len(bad)} of {sum(statuses.values())} answers: {', '.join(bad)}")
+    return dict(statuses)
 
 
 def _ask(

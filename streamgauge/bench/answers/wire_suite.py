@@ -75,11 +75,11 @@ def served(rows: pa.Table, columns: Mapping[str, str], work: Path) -> Iterator[F
 
 def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Spec]:
     """The parameters with which the suite asks these queries over the wire."""
-    found = []
+    specs = []
     for query in queries:
         spec = standard(query, watermark_ms)
-        found.append(replace(spec, window_us=CLOCK_WINDOW_US) if query.by_clock else spec)
-    return found
+        specs.append(replace(spec, window_us=CLOCK_WINDOW_US) if query.by_clock else spec)
+    return specs
 
 
 def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
@@ -118,29 +118,29 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
         why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
         return Record(short(query), "streaming", "unsupported", why=why)
-    told = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
+    reported = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
     if not (figures.get("batches") or figures.get("stretches")):
         why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
-        return _unchecked(query, told[0], seconds, rows.num_rows, why)
+        return _unchecked(query, reported[0], seconds, rows.num_rows, why)
     if not isinstance(system, Answering) and query.rule.kind not in ("exact", "bounded"):
         return _unchecked(
-            query, told[0], seconds, rows.num_rows, f"compared by {query.rule.kind}, which needs its rows"
+            query, reported[0], seconds, rows.num_rows, f"compared by {query.rule.kind}, which needs its rows"
         )
     rules = Rules(**figures.get("rules", {}))
     due = expectation(rows, logs_of(figures), spec, rules)
     wanted = answer(due)
-    kept, size = told, None
-    found = told[0], f"{told[1]:016x}"
+    kept, size = reported, None
+    given = reported[0], f"{reported[1]:016x}"
     if isinstance(system, Answering):
         output = _table(system.answer(), wanted.schema)
-        kept, size, found = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
+        kept, size, given = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
     record = judged(
-        query, "streaming", found, size_and_hash(wanted, query.rule), seconds, rows.num_rows, size, rules.late_counted,
+        query, "streaming", given, size_and_hash(wanted, query.rule), seconds, rows.num_rows, size, rules.late_counted,
         due.late, late_reported(figures, reports),
     )  # fmt: skip
     if due.wrong_watermark is not None:  # it explains all else
         return replace(record, status="wrong", why=due.wrong_watermark)
-    if told != kept:
+    if reported != kept:
         return replace(record, status="wrong", why=f"the reports measure other rows than the {kept[0]} that were kept")
     return record
 

@@ -78,8 +78,8 @@ def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
     ]
 
 
-def _watermark_ms(told: Mapping[str, Any]) -> int:
-    return LEAST_MS if told["watermark_ms"] is None else int(told["watermark_ms"])
+def _watermark_ms(record: Mapping[str, Any]) -> int:
+    return LEAST_MS if record["watermark_ms"] is None else int(record["watermark_ms"])
 
 
 def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
@@ -91,14 +91,14 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
     if [log.batch_id for log in logs] != list(range(len(logs))):
         raise ValueError("batches are missing in the log: late rows cannot be determined")
     partitions, numbers = rows["partition"].to_numpy(), rows["row"].to_numpy()
-    found = np.full(len(numbers), len(logs))
+    batch_of = np.full(len(numbers), len(logs))
     for partition in np.unique(partitions):
         here = partitions == partition
         ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
-        found[here] = np.searchsorted(ends, numbers[here], side="right")
-    if len(numbers) and found.max() >= len(logs):
+        batch_of[here] = np.searchsorted(ends, numbers[here], side="right")
+    if len(numbers) and batch_of.max() >= len(logs):
         raise ValueError("some offered rows were taken by no batch")
-    return found
+    return batch_of
 
 
 def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int | None:

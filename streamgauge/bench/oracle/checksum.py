@@ -47,29 +47,29 @@ def _hash(column: pa.Array) -> U64:
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        found = _texts(column, np.int32)
+        bits = _texts(column, np.int32)
     elif pa.types.is_float32(kind) or pa.types.is_float64(kind):
         values = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # a copy, in which -0.0 is 0.0
         values[np.isnan(values)] = np.nan
-        found = values.view(np.uint64)
+        bits = values.view(np.uint64)
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp("us", kind.tz))
         elif kind not in (pa.int64(), pa.uint64()):
             column = column.cast(pa.int64())
-        found = column.view(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
+        bits = column.view(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
     elif pa.types.is_date32(kind):  # as the timestamp of its midnight
-        found = column.view(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64) * np.uint64(_DAY_US)
+        bits = column.view(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64) * np.uint64(_DAY_US)
     elif pa.types.is_decimal128(kind):
-        found = _decimals(column)
+        bits = _decimals(column)
     elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        found = _texts(column, np.int64)
+        bits = _texts(column, np.int64)
     elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         wide = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
-        found = _texts(column.cast(wide), np.int64)
+        bits = _texts(column.cast(wide), np.int64)
     else:
         raise TypeError(f"found a result column of type {kind}, allowed: numbers, texts, timestamps, dates")
-    return found if valid is None else np.where(valid, found, _NULL)
+    return bits if valid is None else np.where(valid, bits, _NULL)
 
 
 def _texts(column: pa.Array, offset: type[np.int32] | type[np.int64]) -> U64:

@@ -30,19 +30,19 @@ _SHOWN = 120
 
 @dataclass(frozen=True)
 class Difference:
-    """The number of answers that differ in one way, and the first of them: an expected one and what was found."""
+    """The number of answers that differ in one way, and the first of them: an expected one and the actual one."""
 
     kind: Kind
     before_trial: bool
     """true for answers to what the job took before the trial, such as its warm-up"""
     answers: int
     expected: str | None
-    found: str | None
+    actual: str | None
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Returns it in words."""
         where = " before the trial" if self.before_trial else ""
-        said = f"expected {self.expected or 'none'}, found {self.found or 'none'}"
+        said = f"expected {self.expected or 'none'}, found {self.actual or 'none'}"
         return f"{self.answers:,} {self.kind}{where}, such as: {said}"
 
 
@@ -53,16 +53,16 @@ class Differences:
     each: tuple[Difference, ...] = ()
     cause: Cause | None = None
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Returns them in one line."""
-        return "; ".join([*(one.told() for one in self.each), *([CAUSES[self.cause]] if self.cause else [])])
+        return "; ".join([*(one.in_words() for one in self.each), *([CAUSES[self.cause]] if self.cause else [])])
 
 
 def differences(
     base: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], key: Sequence[str], late_sql: str | None
 ) -> Differences:
     """Compares the answers. kinds: types of their columns. late_sql: asks for the answers to late events alone."""
-    return _Comparison(base, kinds, key).found(late_sql)
+    return _Comparison(base, kinds, key).differences(late_sql)
 
 
 class _Comparison:
@@ -71,7 +71,7 @@ class _Comparison:
         lacks, has = _without("expected", "firsts", kinds), _without("firsts", "expected", kinds)
         base.execute(f"create or replace table lacks as {lacks}")
         base.execute(f"create or replace table has as {has}")
-        expected, found = _shown("e", kinds), _shown("a", kinds)
+        expected, actual = _shown("e", kinds), _shown("a", kinds)
         before = (
             "coalesce(e.offered_wall <= (select offered_wall from marks), "
             "a.appended < (select min(offered_wall) from offered where not streamgauge_earlier))"
@@ -81,14 +81,14 @@ class _Comparison:
             f"when e.offered_wall is null then 'in excess' else 'with other values' end as kind, "
             f"{before} as before_trial, "
             f"case when e.offered_wall is not null then {expected} end as expected, "
-            f"case when a.appended is not null then {found} end as found, e.event_wall, "
+            f"case when a.appended is not null then {actual} end as actual, e.event_wall, "
             f"from lacks e full join has a on {_same('e', 'a', key)}"
         )
 
-    def found(self, late_sql: str | None) -> Differences:
+    def differences(self, late_sql: str | None) -> Differences:
         rows = self._base.execute(
-            "select kind, before_trial, count(*), min_by(expected, event_wall), min_by(found, coalesce(event_wall, 0)) "
-            "from pairs group by all order by before_trial, kind desc"
+            "select kind, before_trial, count(*), min_by(expected, event_wall), "
+            "min_by(actual, coalesce(event_wall, 0)) from pairs group by all order by before_trial, kind desc"
         ).fetchall()
         if not rows:
             return Differences()

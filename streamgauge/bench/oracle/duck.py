@@ -50,8 +50,8 @@ def size_and_checksum(wanted: Expectation) -> tuple[int, int]:
     """Row count and checksum of that union, which need not fit into memory."""
     rows, total = 0, 0
     for part in wanted.parts:
-        with asked(part.spec, part.frames) as found:
-            for batch in found.to_arrow_reader(BATCH_ROWS):
+        with asked(part.spec, part.frames) as relation:
+            for batch in relation.to_arrow_reader(BATCH_ROWS):
                 rows, total = rows + batch.num_rows, (total + checksum(batch)) % 2**64
     return rows, total
 
@@ -61,8 +61,8 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
 
     Raises ValueError for numbers that the answer cannot hold.
     """
-    with asked(spec, frames) as found:
-        return found.to_arrow_table()
+    with asked(spec, frames) as relation:
+        return relation.to_arrow_table()
 
 
 def question(query: str) -> str:
@@ -77,7 +77,7 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
     sql: what to ask of the tables instead of the query's own question.
     """
     query = workloads.find(spec.query)
-    told = {
+    values = {
         "offset_us": spec.offset_us, "slide_us": spec.step_us, "window_us": spec.window_us,
         "length_us": spec.length_us, "top": spec.top,
         "columns": ", ".join(map(quoted, dict.fromkeys(name for name in (spec.key, spec.value) if name is not None))),
@@ -89,45 +89,45 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
         for number, rows in enumerate(frames):
             base.register(f"frame{number}", rows)
         if query.reads:
-            _nexmark(base, query, told)
+            _nexmark(base, query, values)
         else:
             for number, side in enumerate(("",) if len(frames) == 1 else ("left_", "right_")):
                 base.execute(
                     f"create view {side}events as select {_columns(spec, frames[number])} from frame{number} r"
                 )
-                base.execute(_WINDOWS.format(side=side, events=f"{side}events", **told))
+                base.execute(_WINDOWS.format(side=side, events=f"{side}events", **values))
         try:
-            yield base.sql(sql.format(**told))
+            yield base.sql(sql.format(**values))
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as problem:
             raise ValueError(f"{spec.query}: {str(problem).splitlines()[0]}") from None
 
 
-def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, told: dict[str, object]) -> None:
+def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, values: dict[str, object]) -> None:
     for number, reads in enumerate(query.reads):
         for kind in reads["kind"]:
             base.execute(
                 f"create view {kind} as select *, epoch_us(event_ts) as at_us from frame{number} where kind = '{kind}'"
             )
     if any("bid" in reads["kind"] for reads in query.reads):
-        base.execute(_WINDOWS.format(side="", events="bid", **told))
+        base.execute(_WINDOWS.format(side="", events="bid", **values))
     if query.of_winners:
         base.execute(_WINNER)
 
 
 def _columns(spec: Spec, rows: pa.Table) -> str:
     """The select list of `events`."""
-    found = ["seq", "epoch_us(event_ts) as at_us"]
+    columns = ["seq", "epoch_us(event_ts) as at_us"]
     if spec.key is not None:
-        found.append(f"r.{quoted(spec.key)} as key")
+        columns.append(f"r.{quoted(spec.key)} as key")
     if spec.value is not None:
         value, kind = f"r.{quoted(spec.value)}", rows.schema.field(spec.value).type
-        found.append(f"{value} as value")
+        columns.append(f"{value} as value")
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            found.append(f"{number_of(spec, rows)} as number")
+            columns.append(f"{number_of(spec, rows)} as number")
         if spec.mark is not None:
-            found.append(f"coalesce({value}::varchar = {literal(spec.mark)}, false) as marked")
-    found += [f"r.{quoted(column)}" for column in workloads.find(spec.query).columns]
-    return ", ".join(found)
+            columns.append(f"coalesce({value}::varchar = {literal(spec.mark)}, false) as marked")
+    columns += [f"r.{quoted(column)}" for column in workloads.find(spec.query).columns]
+    return ", ".join(columns)
 
 
 def number_of(spec: Spec, rows: pa.Table) -> str:
@@ -152,11 +152,11 @@ def reduced(answer: pa.Table, rule: Rule) -> pa.Table:
     with duckdb.connect() as base:
         base.execute("set threads = 1")
         base.register("answer", answer)
-        found: pa.Table = base.sql(sql).to_arrow_table()
-    return found.select([name for name in found.column_names if name != "revision"])
+        rows: pa.Table = base.sql(sql).to_arrow_table()
+    return rows.select([name for name in rows.column_names if name != "revision"])
 
 
 def size_and_hash(answer: pa.Table, rule: Rule) -> tuple[int, str]:
     """Row count and checksum (16 hexadecimal digits) of what the rule compares."""
-    found = reduced(answer, rule)
-    return found.num_rows, f"{checksum(found):016x}"
+    rows = reduced(answer, rule)
+    return rows.num_rows, f"{checksum(rows):016x}"

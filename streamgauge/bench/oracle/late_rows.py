@@ -30,11 +30,11 @@ class Unknowable(ValueError):
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
     """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
-    found = closed_watermarks_us(np.arange(len(logs)), logs, rules)
+    watermarks = closed_watermarks_us(np.arange(len(logs)), logs, rules)
     for log in logs:
         if log.late_ms is not None:
-            found[log.batch_id] = log.late_ms * 1000
-    return found[batches]
+            watermarks[log.batch_id] = log.late_ms * 1000
+    return watermarks[batches]
 
 
 def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
@@ -171,10 +171,10 @@ def touches_no_open_session(
     if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():
         raise Unknowable("a late event may join an open session: of several queues the order of events is not known")
     order = np.flatnonzero(read)[np.argsort(rows["row"].to_numpy()[read], kind="stable")]
-    found = np.zeros(len(event_ts), bool)
+    gone = np.zeros(len(event_ts), bool)
     keys = rows[str(spec.key)].take(pa.array(order))
-    found[order] = left_out(numbered(keys), event_ts[order], watermarks_us[order], spec.window_us)
-    return found
+    gone[order] = left_out(numbered(keys), event_ts[order], watermarks_us[order], spec.window_us)
+    return gone
 
 
 def counted(

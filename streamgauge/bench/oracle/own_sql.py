@@ -73,11 +73,11 @@ def tells_time(sql: str | None, key: Sequence[str], columns: Mapping[str, str]) 
     kinds = dict.fromkeys(key, "")
     if sql is not None:
         names = [*OFFERED, *(f"null::{_SQL_TYPES.get(kind, kind)} as {quoted(name)}" for name, kind in columns.items())]
-        with suppress(UserError), locked() as base:  # what is wrong with the SQL is told by its first use
+        with suppress(UserError), locked() as base:  # the first use of the SQL says what is wrong with it
             base.execute(f"create view events as select {', '.join(names)} limit 0")
             with limited(base, sql, _LOOK_S):
-                told = base.execute(f"describe {sql}").fetchall()
-            kinds |= {name: kind for name, kind, *_ in told}
+                described = base.execute(f"describe {sql}").fetchall()
+            kinds |= {name: kind for name, kind, *_ in described}
     return any(name in ("event_time", "event_ts") or kinds[name].startswith("TIMESTAMP") for name in key)
 
 
@@ -98,7 +98,7 @@ class Answers:
         self._base = locked(self._scratch.name)
         try:
             texts = pa.array(values, pa.binary()).cast(pa.string())
-        except pa.ArrowInvalid:  # not all is UTF-8; what is not is told as garbage
+        except pa.ArrowInvalid:  # not all is UTF-8; the rest counts as garbage
             texts = pa.array([value.decode(errors="backslashreplace") for value in values], pa.string())
         self._base.register("given", pa.table({"value": texts, "appended": pa.array(appended_ns)}))
         self._base.execute("create table raw as select value, appended from given")
@@ -113,10 +113,10 @@ class Answers:
 
     def garbage(self) -> str | None:
         """Tells of the first value that is no JSON object; None if all are."""
-        found = self._base.execute(
+        row = self._base.execute(
             "select value from raw where not json_valid(value) or json_type(value) <> 'OBJECT' limit 1"
         ).fetchone()
-        return None if found is None else f"an answer is no JSON object: {str(found[0])[:_SHOWN]!r}"
+        return None if row is None else f"an answer is no JSON object: {str(row[0])[:_SHOWN]!r}"
 
     def counted(self) -> Timed:
         """Instants of all answers, without their contributors."""
@@ -145,7 +145,7 @@ class Answers:
         for name in key:
             if name not in names:
                 raise UserError(f"answer.key: found {name!r}, allowed: {', '.join(names)} (columns of answer.sql)")
-        found = OwnCheck()
+        outcome = OwnCheck()
         if missing := self._missing(names):
             raise UserError(f"answer.sql: the job's answers have no {missing[0]!r}, but {missing[1]}")
         key = list(key) or names
@@ -163,32 +163,32 @@ class Answers:
         self._base.execute(
             f"create table firsts as from mine qualify row_number() over (partition by {every} order by appended) = 1"
         )
-        found.answers = self._count("from mine")
-        found.expected_rows = self._count("from expected")
+        outcome.answers = self._count("from mine")
+        outcome.expected_rows = self._count("from expected")
         copies = self._count(f"select distinct {every} from expected")
-        if copies != found.expected_rows:
-            raise UserError("answer.sql: its answer has equal rows, so duplicates cannot be told; add a column")
-        found.reported_rows = self._count("from firsts")
-        found.duplicates = found.answers - found.reported_rows
-        found.delivery = "exactly once" if not found.duplicates else "at least once"
-        found.largest_delay_ms = self._largest_delay()
-        if lateness_ms is not None and found.largest_delay_ms > lateness_ms:
-            found.unchecked = (
-                f"an event is {found.largest_delay_ms / 1000:g} s late, and the job may drop what is later than "
+        if copies != outcome.expected_rows:
+            raise UserError("answer.sql: its answer has equal rows, so duplicates cannot be seen; add a column")
+        outcome.reported_rows = self._count("from firsts")
+        outcome.duplicates = outcome.answers - outcome.reported_rows
+        outcome.delivery = "exactly once" if not outcome.duplicates else "at least once"
+        outcome.largest_delay_ms = self._largest_delay()
+        if lateness_ms is not None and outcome.largest_delay_ms > lateness_ms:
+            outcome.unchecked = (
+                f"an event is {outcome.largest_delay_ms / 1000:g} s late, and the job may drop what is later than "
                 f"{lateness_ms / 1000:g} s: its answers are not compared"
             )
         else:
             kinds = {name: columns[name] for name in names}
-            found.differences = differences(self._base, kinds, key, self._late(plain, sql))
-            if found.differences.each:
-                rows = f"{found.reported_rows} rows, {found.expected_rows} expected"
-                found.wrong = f"output wrong: {rows}; {found.differences.told()}"
+            outcome.differences = differences(self._base, kinds, key, self._late(plain, sql))
+            if outcome.differences.each:
+                rows = f"{outcome.reported_rows} rows, {outcome.expected_rows} expected"
+                outcome.wrong = f"output wrong: {rows}; {outcome.differences.in_words()}"
         self._base.execute(
             "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "
             f"from firsts a join expected e on {same} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
         )
         # an answer is timed unless only rows from before the trial contributed to it
-        return found, self._timed("timed where offered_wall > (select max(offered_wall) from marks)")
+        return outcome, self._timed("timed where offered_wall > (select max(offered_wall) from marks)")
 
     def _late(self, plain: str, sql: str) -> str | None:
         """Makes `events` of those that came out of order alone; returns the SQL over them, None if there are none."""

@@ -37,15 +37,15 @@ def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap
         (sorted_us[last] + gap_us).tolist(),
         late_us[order][first].tolist(),
     )
-    found = np.empty(len(order), np.int64)
-    found[order] = np.repeat(joined, np.diff(np.append(first, len(order))))
-    return found
+    deal_of = np.empty(len(order), np.int64)
+    deal_of[order] = np.repeat(joined, np.diff(np.append(first, len(order))))
+    return deal_of
 
 
 def numbered(keys: pa.ChunkedArray) -> Ints:
     """A number for each key; null is a key of its own."""
-    found: Ints = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
-    return found
+    codes: Ints = pc.dictionary_encode(keys, null_encoding="encode").combine_chunks().indices.to_numpy()
+    return codes
 
 
 def _join(keys: list[int], starts: list[int], ends: list[int], late_us: list[int]) -> list[int]:

@@ -30,16 +30,16 @@ def whole(pieces: Iterable[pa.Table], spec: Spec) -> int:
         for rows in pieces:
             base.register("piece", rows)
             number = number_of(spec, rows)
-            found = base.execute(f"select coalesce(sum(abs({number}::hugeint)), 0)::varchar from piece r").fetchall()
-            total += sum(int(text) for (text,) in found)
+            answer = base.execute(f"select coalesce(sum(abs({number}::hugeint)), 0)::varchar from piece r").fetchall()
+            total += sum(int(text) for (text,) in answer)
     return total
 
 
 def extremes(rows: pa.Table, spec: Spec) -> int:
     """The largest magnitude that a sum of the query may reach, over a window or session of one group."""
-    found = 0
+    most = 0
     for side in _SIDES:
         largest = f"select coalesce(max(total), 0)::varchar from ({question(spec.query).replace(_SUM, side)})"
         with asked(spec, (rows,), largest) as answer:
-            found = max(found, *(int(text) for (text,) in answer.fetchall()))
-    return found
+            most = max(most, *(int(text) for (text,) in answer.fetchall()))
+    return most

@@ -46,18 +46,18 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     follow = _of_each_queue if rules.each_queue else _of_frame
     implied = np.min([follow(rows, batches, ordered, n, spec, rules) for n, batches in enumerate(taken)], axis=0)
     past = _past_everything_ms(rows, spec, rules)
-    found: list[BatchLog] = []
+    corrected: list[BatchLog] = []
     wrong, before = None, rules.begins_ms
     for log, watermark in zip(ordered, implied.tolist(), strict=True):
         right, least = watermark, ""
         if watermark == _BEYOND:
             right, least = max(log.watermark_ms, past, before), "at least "
         if right != log.watermark_ms and wrong is None:
-            told = f"the engine logged {_shown(log.watermark_ms)}, its rows imply {least}{_shown(right)}"
-            wrong = f"watermark of batch {log.batch_id}: {told}"
-        found.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
+            sentence = f"the engine logged {_shown(log.watermark_ms)}, its rows imply {least}{_shown(right)}"
+            wrong = f"watermark of batch {log.batch_id}: {sentence}"
+        corrected.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
         before = right
-    return Watermarks(tuple(found), wrong, True)
+    return Watermarks(tuple(corrected), wrong, True)
 
 
 def _shown(watermark_ms: int) -> str:
@@ -74,9 +74,11 @@ def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: in
         if any(end > (counts[partition] if partition < len(counts) else 0) for partition, end in ends):
             latest_ms[number] = _BEYOND + spec.watermark_ms
             break
-    seen = np.maximum.accumulate(latest_ms) - spec.watermark_ms
-    found: Ints = np.maximum(rules.begins_ms, np.concatenate([[rules.begins_ms], seen[:-1]])) if len(logs) else seen
-    return found
+    seen: Ints = np.maximum.accumulate(latest_ms) - spec.watermark_ms
+    if not len(logs):
+        return seen
+    watermarks: Ints = np.maximum(rules.begins_ms, np.concatenate([[rules.begins_ms], seen[:-1]]))
+    return watermarks
 
 
 def _of_each_queue(
@@ -84,14 +86,14 @@ def _of_each_queue(
 ) -> Ints:
     """The least of what `_of_frame` finds for each queue by itself; the begin as long as one has brought no row."""
     queues = rows["partition"].to_numpy()
-    found = []
+    of_queues = []
     for queue in sorted({queue for log in logs for queue in log.ends[frame]}):
         here = queues == queue
         alone = [replace(log, ends=({0: log.ends[frame].get(queue, 0)},)) for log in logs]
         mine = rows.filter(pa.array(here))
         mine = mine.set_column(mine.schema.get_field_index("partition"), "partition", pa.array([0] * mine.num_rows))
-        found.append(_of_frame(mine, batches[here], alone, 0, spec, rules))
-    return np.min(found, axis=0) if found else _of_frame(rows, batches, logs, frame, spec, rules)
+        of_queues.append(_of_frame(mine, batches[here], alone, 0, spec, rules))
+    return np.min(of_queues, axis=0) if of_queues else _of_frame(rows, batches, logs, frame, spec, rules)
 
 
 def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:

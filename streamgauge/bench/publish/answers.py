@@ -17,7 +17,7 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.oracle.own_sql import EARLIER, WALLS, Timed
 from streamgauge.bench.publish.publisher import HALF_MS_NS
-from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, told
+from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
 
 EPOCH_NS = NS // 2
 LOOK_S = 0.1
@@ -48,7 +48,7 @@ class Output:
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 10,  # the end of a partition is told after an empty fetch
         }
-        with told(access, "the consumer cannot be made"):
+        with broker_errors(access, "the consumer cannot be made"):
             self._consumer = Consumer(access.settings() | settings)
         self._places = [TopicPartition(topic, number, 0) for number in range(partitions)]
 
@@ -57,7 +57,7 @@ class Output:
 
     def size(self) -> int:
         """Sum of the ends of all partitions; it grows with each record."""
-        with told(self._access, f"the topic {self._topic} cannot be read"):
+        with broker_errors(self._access, f"the topic {self._topic} cannot be read"):
             return sum(self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in self._places)
 
     def wait_until_quiet(self, quiet_s: float, longest_s: float) -> None:
@@ -78,7 +78,7 @@ class Output:
         values: list[bytes] = []
         stamps: list[int] = []
         ends: set[int] = set()
-        with told(self._access, f"the topic {self._topic} cannot be read"):
+        with broker_errors(self._access, f"the topic {self._topic} cannot be read"):
             self._consumer.assign(self._places)
             last = time.monotonic()
             while len(ends) < len(self._places):

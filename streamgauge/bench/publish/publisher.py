@@ -30,7 +30,7 @@ from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.publish.moving import After, Mover
 from streamgauge.records.driver import DriverFigures
-from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, told
+from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
 from streamgauge.streams.kafka.records import headers, maker, objects
 
 READ_ROWS, READ_S = 5_000, 0.05
@@ -108,7 +108,7 @@ class Publisher:
 
         self._task, self._stop, self._seen, self._mover = task, stop, _Seen(), Mover(task.after, task.tick)
         self._access = Access(task.bootstrap, task.security)
-        with told(self._access, "the producer cannot be made"):
+        with broker_errors(self._access, "the producer cannot be made"):
             self._producer = Producer({**self._access.settings(), **_PRODUCER, "error_cb": self._error})
         self._counts: list[int] = []
         self._values: Callable[[pa.RecordBatch], list[bytes]] = objects
@@ -129,7 +129,7 @@ class Publisher:
             threading.Thread(target=self._guarded, args=(number, *source), daemon=True)
             for number, source in enumerate(sources)
         ]
-        with told(self._access, f"the topic {self._task.topic} cannot be written"):
+        with broker_errors(self._access, f"the topic {self._task.topic} cannot be written"):
             self._producer.list_topics(self._task.topic, timeout=TIMEOUT_S)  # connects before the first row is due
         for thread in threads:
             thread.start()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.publish.answers import Output
-from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, Offsets, Topics, told
+from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, Offsets, Topics, broker_errors
 
 
 def try_rights(access: Access, topics: Topics, topic: str, group: str | None) -> None:
@@ -48,7 +48,7 @@ def _write(access: Access, topic: str) -> None:
     """Writes a record; who may write to a topic may also do so once and in order, as the publisher does."""
     from confluent_kafka import KafkaException, Producer
 
-    with told(access, f"the topic {topic} cannot be written"):
+    with broker_errors(access, f"the topic {topic} cannot be written"):
         producer = Producer(access.settings())
         failures = []
         producer.produce(topic, b"", on_delivery=lambda error, _: failures.append(error))

@@ -24,7 +24,7 @@ from streamgauge.base.arrow import int64s, ints, replaced
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.ids import Laps, Turn
 from streamgauge.bench.publish.moving import in_event_time
-from streamgauge.streams.kafka.clients import Access, told
+from streamgauge.streams.kafka.clients import Access, broker_errors
 from streamgauge.streams.kafka.records import headers, maker
 
 #: the most rows that are kept of a queue, and the most that are published at a time
@@ -142,7 +142,7 @@ class Warming:
         """
         from confluent_kafka import Producer
 
-        with told(self._access, "the producer cannot be made"):
+        with broker_errors(self._access, "the producer cannot be made"):
             producer = Producer({**self._access.settings(), **_PRODUCER})
         begun = time.monotonic()
         with closing(pa.ipc.new_stream(str(file), self._begin.tables[0].schema)) as out:

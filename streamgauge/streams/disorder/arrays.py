@@ -28,15 +28,15 @@ def range_maximum(
 ) -> npt.NDArray[np.uint16]:
     """max(values[begin:end]) for many ranges: a sparse table, one level at a time."""
     level_of = np.frexp((end - begin).astype(np.float64))[1] - 1
-    found = np.empty(len(begin), np.uint16)
+    maxima = np.empty(len(begin), np.uint16)
     row = values
     for level in range(int(level_of.max()) + 1):
         if level:
             half = 1 << (level - 1)
             row = np.maximum(row[:-half], row[half:])
         here = np.flatnonzero(level_of == level)
-        found[here] = np.maximum(row[begin[here]], row[end[here] - (1 << level)])
-    return found
+        maxima[here] = np.maximum(row[begin[here]], row[end[here] - (1 << level)])
+    return maxima
 
 
 def stable_order(ingestion: Times) -> npt.NDArray[np.intp]:

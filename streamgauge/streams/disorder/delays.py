@@ -63,7 +63,7 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
     except ArithmeticError as problem:
         raise UserError(f"delay.distribution {spec.distribution}: its parameters are out of range: {problem}") from None
     steps = 1 << TABLE_BITS
-    found: list[int] = []
+    quantiles: list[int] = []
     before = -math.inf
     for i in range(steps + 1):
         try:
@@ -77,8 +77,8 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
                 f"delay.distribution {spec.distribution}: decreases at {i / steps}; an inverse CDF must not"
             )
         before = max(before, delay)
-        found.append(low if before <= low else high if before >= high else round(before))
-    return DelayTable(tuple(found))
+        quantiles.append(low if before <= low else high if before >= high else round(before))
+    return DelayTable(tuple(quantiles))
 
 
 def draw(
@@ -127,9 +127,9 @@ def interpolate(draw32: npt.NDArray[np.uint64], delay_table: DelayTable) -> npt.
             draw32 >>= u(32)
         else:  # width·draw would overflow 64 bits: multiply the halves of width
             draw32 = u(width >> 32) * draw32 + ((u(width & 0xFFFFFFFF) * draw32) >> u(32))
-        found = draw32.view(np.int64)
-        found += ticks[0]
-        return found
+        drawn = draw32.view(np.int64)
+        drawn += ticks[0]
+        return drawn
     place = (draw32 >> u(low_bits)).astype(np.intp)
     rest = draw32 & u((1 << low_bits) - 1)
     width_of = np.diff(ticks).view(np.uint64)[place]

@@ -51,7 +51,7 @@ class _Group:
 def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
     """Finds what lies apart, the farthest first. A kind far_… is one only if it changes the disorder."""
     second = ticks_per_second(tick)
-    found: list[Far] = []
+    groups: list[Far] = []
     low, high = blocks.span
     for _ in range(_ROUNDS if high - low < 2**63 else 0):  # wider ones are refused
         if high - low < _YEAR_S * second or (cut := _widest_gap(blocks, low, high, tick)) is None:
@@ -60,11 +60,11 @@ def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
         some = _apart(blocks, below, above, second, unit)
         if not some:
             break
-        found += some
+        groups += some
         low, high = (above.low, above.high) if some[-1].main_low == above.low else (below.low, below.high)
-    if not any(one.kind == "two_units" for one in found):
-        found += _coarser(blocks, low, high, second, unit)
-    return found
+    if not any(one.kind == "two_units" for one in groups):
+        groups += _coarser(blocks, low, high, second, unit)
+    return groups
 
 
 def _widest_gap(blocks: Blocks, low: int, high: int, tick: Tick) -> int | None:
@@ -124,7 +124,7 @@ def _units(blocks: Blocks, below: _Group, above: _Group, second: int, unit: Time
     if unit in (None, "ps", "s") or below.low <= 0:
         return []
     slack = max(above.span, _DAY_S * second)
-    found = []
+    units = []
     for coarser in TIME_UNITS[TIME_UNITS.index(unit) + 1 :]:
         factor = PS[coarser] // PS[unit]
         region = Region(-((slack - above.low) // factor), (above.high + slack) // factor)
@@ -136,19 +136,19 @@ def _units(blocks: Blocks, below: _Group, above: _Group, second: int, unit: Time
         else:
             region, own, main, coarse = Region(above.low, above.high), above, group, False
         ends = own.low, own.high, main.low, main.high, main.events
-        found.append(Far("two_units", region, own.events, *ends, coarser, region_is_coarse=coarse))
-    return found
+        units.append(Far("two_units", region, own.events, *ends, coarser, region_is_coarse=coarse))
+    return units
 
 
 def _coarser(blocks: Blocks, low: int, high: int, second: int, unit: TimeUnit | None) -> list[Far]:
     """The coarser units of times in 1970, if in these all of them lie in plausible years."""
     if unit in (None, "ps", "s") or low <= 0 or high >= _YEAR_S * second:
         return []
-    found, rest = [], blocks.number(Region(low, high))
+    groups, rest = [], blocks.number(Region(low, high))
     for coarser in TIME_UNITS[TIME_UNITS.index(unit) + 1 :]:
         factor = PS[coarser] // PS[unit]
         region = Region(_PLAUSIBLE_S[0] * second // factor, _PLAUSIBLE_S[1] * second // factor)
         if blocks.within(region) and (group := _group(blocks, region)).events:
-            found.append(Far("unit", region, group.events, group.low, group.high, low, high, 0, coarser))
+            groups.append(Far("unit", region, group.events, group.low, group.high, low, high, 0, coarser))
             rest -= group.events
-    return [] if rest else found
+    return [] if rest else groups

@@ -146,8 +146,8 @@ def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, see
     return ChunkCounts(events, int(near.source_late[:events].sum()), gained, lost)
 
 
-def _raise_to_draws(found: Draws, later: Records, time: Times, latest: Times) -> None:
-    """Raises found to the largest draw among the later records with an event time between time and latest."""
+def _raise_to_draws(least: Draws, later: Records, time: Times, latest: Times) -> None:
+    """Raises least to the largest draw among the later records with an event time between time and latest."""
     if not len(later.time):
         return
     first, draws = later.time[0], later.draws()
@@ -158,7 +158,7 @@ def _raise_to_draws(found: Draws, later: Records, time: Times, latest: Times) ->
     for start, some in ((0, before), (tied, ~before & (end > tied))):
         if some.any():
             row = reaching[some]
-            found[row] = np.maximum(found[row], np.maximum.accumulate(draws[start:])[end[some] - 1 - start])
+            least[row] = np.maximum(least[row], np.maximum.accumulate(draws[start:])[end[some] - 1 - start])
 
 
 def _rest(time: Times, ingestion: Times, rest: Rest | None) -> Rest | None:
@@ -238,13 +238,13 @@ def delayed_rows(
 def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, bin_: int) -> Counts:
     """seq of the chunk's records that the boundary bin makes effective at threshold bin + 1."""
     rest: Rest | None = None
-    found = np.zeros(0, np.int64)
+    seqs = np.zeros(0, np.int64)
     for piece in Window.of(groups, chunk, delay.maximum, back=False).backwards():
         late, _, rest = delayed_rows(piece, delay, seed, Selection(bin_, LARGEST), rest)
         select, _ = draw(seed, piece.seq[late], delay)
         own = late < piece.index(chunk.high)
-        found = np.concatenate([found, piece.seq[late[own & (select == bin_)]]])
-    return found
+        seqs = np.concatenate([seqs, piece.seq[late[own & (select == bin_)]]])
+    return seqs
 
 
 def _earliest_after(time: Times, ingestion: Times, following: npt.NDArray[np.intp] | None, rest: Rest | None) -> Times:

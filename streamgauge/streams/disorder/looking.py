@@ -86,20 +86,20 @@ class _Look:
         return True
 
     def _far(self, *, generic: bool) -> None:
-        for found in far(self._blocks, self._origin.tick, self._origin.time.unit):
-            if found.kind == "unit":
-                rows = self._blocks.rows(found.region, LISTED) if found.events < self._all.events else []
-                self._add("unit", self._unit_text(found, rows), found.events, rows)
+        for group in far(self._blocks, self._origin.tick, self._origin.time.unit):
+            if group.kind == "unit":
+                rows = self._blocks.rows(group.region, LISTED) if group.events < self._all.events else []
+                self._add("unit", self._unit_text(group, rows), group.events, rows)
                 continue
-            kept = Kept((*self._kept.regions, found.region), self._kept.rows)
+            kept = Kept((*self._kept.regions, group.region), self._kept.rows)
             count = self._blocks.count(kept, self._held)
-            if found.kind in ("far_behind", "far_ahead") and not (
+            if group.kind in ("far_behind", "far_ahead") and not (
                 generic and count.out_of_order < self._count.out_of_order
             ):
                 continue
             self._kept, self._count = kept, count
-            rows = self._blocks.rows(found.region, LISTED)
-            self._add(found.kind, self._far_text(found, rows), found.events, rows, count.out_of_order)
+            rows = self._blocks.rows(group.region, LISTED)
+            self._add(group.kind, self._far_text(group, rows), group.events, rows, count.out_of_order)
 
     def _ahead(self) -> None:
         """Tells of at most FEW events after which at least 1 % of all are late, and a third of the late ones.
@@ -192,35 +192,35 @@ class _Look:
 
     # -- words
 
-    def _far_text(self, found: Far, rows: list[int]) -> str:
-        lines = self._lines(rows, found.events)
+    def _far_text(self, group: Far, rows: list[int]) -> str:
+        lines = self._lines(rows, group.events)
         without = self._without(self._count)
-        verb = "is" if found.events == 1 else "are"
-        own, main = self._years(found.low, found.high), self._years(found.main_low, found.main_high)
-        if found.kind == "two_units":
+        verb = "is" if group.events == 1 else "are"
+        own, main = self._years(group.low, group.high), self._years(group.main_low, group.main_high)
+        if group.kind == "two_units":
             finer = self._origin.time.unit or ""
-            few, many = (found.unit, finer) if found.region_is_coarse else (finer, found.unit)
-            those = f"{UNIT_NAMES[few]}, not {UNIT_NAMES[many]}" if found.region_is_coarse else f"in {UNIT_NAMES[few]}"
-            rest = "" if found.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
-            counts = f"{found.main_events:,} times are in {main}, {found.events:,} in {own} ({lines})"
+            few, many = (group.unit, finer) if group.region_is_coarse else (finer, group.unit)
+            those = f"{UNIT_NAMES[few]}, not {UNIT_NAMES[many]}" if group.region_is_coarse else f"in {UNIT_NAMES[few]}"
+            rest = "" if group.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
+            counts = f"{group.main_events:,} times are in {main}, {group.events:,} in {own} ({lines})"
             return f"{counts}, which are {those}{rest}; {without}"
-        what = f"{found.events:,} event{'' if found.events == 1 else 's'} ({lines}) {verb}"
-        if found.kind == "clock_at_1970":
-            at = self._moment(found.low) + ("" if found.low == found.high else f" to {self._moment(found.high)}")
+        what = f"{group.events:,} event{'' if group.events == 1 else 's'} ({lines}) {verb}"
+        if group.kind == "clock_at_1970":
+            at = self._moment(group.low) + ("" if group.low == group.high else f" to {self._moment(group.high)}")
             return f"{what} at {at}, as of a clock that is not set, and the others in {main}; {without}"
-        if found.kind == "far_ahead":
-            apart, side = found.low - found.main_high, "after"
+        if group.kind == "far_ahead":
+            apart, side = group.low - group.main_high, "after"
         else:
-            apart, side = found.main_low - found.high, "before"
+            apart, side = group.main_low - group.high, "before"
         years = apart // (366 * 86400 * ticks_per_second(self._origin.tick))
         return f"{what} in {own}, {years:,} year{'' if years == 1 else 's'} {side} all others; {without}"
 
-    def _unit_text(self, found: Far, rows: list[int]) -> str:
-        read, meant = self._origin.time.unit or "", found.unit
+    def _unit_text(self, group: Far, rows: list[int]) -> str:
+        read, meant = self._origin.time.unit or "", group.unit
         factor = PS[meant] // PS[read]
-        which, lines = ("", f"({self._lines(rows, found.events)}) ") if rows else ("all ", "")
-        years, others = self._years(found.low, found.high), self._years(found.low * factor, found.high * factor)
-        times = f"{which}{found.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
+        which, lines = ("", f"({self._lines(rows, group.events)}) ") if rows else ("all ", "")
+        years, others = self._years(group.low, group.high), self._years(group.low * factor, group.high * factor)
+        times = f"{which}{group.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
         return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
 
     def _without(self, count: Count) -> str:
@@ -253,11 +253,11 @@ class _Look:
         """File and number of the line of each event; of generated events, their number from 1."""
         places = self._origin.places or (Place(file="", first_seq=0, first_line=1),)
         begins = [place.first_seq for place in places]
-        found = []
+        placed = []
         for seq in seqs:
             place = places[bisect_right(begins, seq) - 1]
-            found.append((place, seq - place.first_seq + place.first_line))
-        return found
+            placed.append((place, seq - place.first_seq + place.first_line))
+        return placed
 
     def _add(
         self, kind: HintKind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None

@@ -1,4 +1,4 @@
-"""The rows of a chunk of the stream, found on numpy arrays in bounded memory (see generation.py for its terms)."""
+"""The rows of a chunk of the stream, computed on numpy arrays in bounded memory (see generation.py for its terms)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def generate_chunk(
 ) -> Iterator[Output]:
     """Yields the stream's rows with ingestion time in the chunk, in order, at most HELD_ROWS and a piece at a time.
 
-    Delays may bring any number of rows to one time. The rest is then found by reading the source once more.
+    Delays may bring any number of rows to one time. The rest is then computed by reading the source once more.
     """
     low = chunk.low
     while low < chunk.high:
@@ -103,7 +103,7 @@ def _is_before(border: Border, ingestion: Times, first: int) -> Mask:
     """Tells which rows are before a border by ingestion time. first: row of the first."""
     if border == LAST:
         return np.ones(len(ingestion), np.bool_)
-    found: Mask = ingestion < border.base
+    earlier: Mask = ingestion < border.base
     if border.row > first:
-        found[: border.row - first] |= ingestion[: border.row - first] == border.base
-    return found
+        earlier[: border.row - first] |= ingestion[: border.row - first] == border.base
+    return earlier

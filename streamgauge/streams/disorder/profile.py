@@ -83,14 +83,14 @@ class Spread:
 
     def ranks(self, places: Mapping[str, int]) -> dict[str, tuple[int, int]]:
         """Maps each name to the bucket that holds its rank, and its 0-based rank among that bucket's values."""
-        found = {}
+        placed = {}
         for name, place in places.items():
             for bucket in sorted(self.buckets):
                 if place < self.buckets[bucket]:
-                    found[name] = (bucket, place)
+                    placed[name] = (bucket, place)
                     break
                 place -= self.buckets[bucket]
-        return found
+        return placed
 
     def summary(self, quantiles: Mapping[str, float | int]) -> dict[str, Any]:
         """Returns min, p50, p90, p99, max and mean in ticks; all None without a value."""
@@ -171,8 +171,8 @@ def exact_quantiles(
             name: r.cut(counts[r.low, r.high]) if (r.low, r.high) in counts else r for name, r in wanted.items()
         }  # fmt: skip
     open_ = sorted({(r.low, r.high) for r in wanted.values() if r.high > r.low})
-    found = walk(lambda values: [values[(values >= low) & (values <= high)] for low, high in open_]) if open_ else []
-    values = {span: np.concatenate([part[k] for part in found]) for k, span in enumerate(open_)}
+    inside = walk(lambda values: [values[(values >= low) & (values <= high)] for low, high in open_]) if open_ else []
+    values = {span: np.concatenate([part[k] for part in inside]) for k, span in enumerate(open_)}
     return {
         name: r.low if r.high == r.low else int(np.partition(values[r.low, r.high], r.place)[r.place])
         for name, r in wanted.items()
@@ -187,8 +187,8 @@ def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequenc
         members = (values[place == bucket] for bucket in buckets)
         return [(int(some.min()), int(some.max())) if len(some) else None for some in members]
 
-    found = walk(extremes)
-    ends = {bucket: [part[k] for part in found if part[k] is not None] for k, bucket in enumerate(buckets)}
+    parts = walk(extremes)
+    ends = {bucket: [part[k] for part in parts if part[k] is not None] for k, bucket in enumerate(buckets)}
     return {bucket: (min(low for low, _ in some), max(high for _, high in some)) for bucket, some in ends.items()}
 
 
@@ -200,7 +200,7 @@ def _parts_of(values: Times, low: int, high: int) -> Counts:
     return counts
 
 
-#: the shares of late events, as a number of events of which one may be late, for which the smallest delay is told
+#: the shares of late events, as a number of events of which one may be late, whose smallest delay is given
 LATE_OF = {"1 %": 100, "0.1 %": 1000}
 
 

@@ -45,7 +45,7 @@ class RowGroup:
 
 def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
     """Lists the non-empty row groups of the files, in the order given."""
-    found: list[RowGroup] = []
+    listed: list[RowGroup] = []
     before = BEFORE_ALL
     for file in files:
         with parquet_file(file) as opened:
@@ -56,9 +56,9 @@ def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
             if group.num_rows == 0:
                 continue
             times = group.column(column).statistics
-            found.append(RowGroup(str(file), number, group.num_rows, times.min, times.max, before))
+            listed.append(RowGroup(str(file), number, group.num_rows, times.min, times.max, before))
             before = max(before, times.max)
-    return found
+    return listed
 
 
 def total_rows(groups: Sequence[RowGroup]) -> int:
@@ -95,14 +95,14 @@ def column_array(table: pa.Table, name: str) -> Times:
 def shares(groups: Sequence[RowGroup], tasks: int) -> list[list[RowGroup]]:
     """Cuts row groups into at most `tasks` consecutive shares of about equally many rows, none empty."""
     wanted = total_rows(groups) / max(1, tasks)
-    found: list[list[RowGroup]] = []
+    cut: list[list[RowGroup]] = []
     rows = 0
     for group in groups:
-        if not found or rows >= wanted * len(found):
-            found.append([])
-        found[-1].append(group)
+        if not cut or rows >= wanted * len(cut):
+            cut.append([])
+        cut[-1].append(group)
         rows += group.rows
-    return found
+    return cut
 
 
 _opened: dict[str, pq.ParquetFile] = {}

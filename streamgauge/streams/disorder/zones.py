@@ -31,13 +31,13 @@ def offset_s(zone: str, at_s: int) -> int:
 
 def repeated_hours(zone: str, low_s: int, high_s: int) -> list[Repeated]:
     """The repeated local times whose first occurrence lies, at least in part, in [low, high]."""
-    found: list[Repeated] = []
+    hours: list[Repeated] = []
     for change, offset, after in _changes(zone, low_s, high_s):
         begin, end = change - (offset - after), change + (offset - after)
         if after < offset and begin <= high_s and change > low_s:
             first, last = (_EPOCH + timedelta(seconds=second + offset) for second in (begin, change))
-            found.append(Repeated(begin, change, end, f"{first:%Y-%m-%d %H:%M} and {last:%H:%M}"))
-    return found
+            hours.append(Repeated(begin, change, end, f"{first:%Y-%m-%d %H:%M} and {last:%H:%M}"))
+    return hours
 
 
 def skipped_hours(zone: str, low_s: int, high_s: int) -> list[tuple[int, int]]:

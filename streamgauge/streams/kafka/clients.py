@@ -45,10 +45,10 @@ class Access:
         return text
 
     def _filled(self) -> dict[str, str]:
-        found = {}
+        settings = {}
         for key, value in self.security.items():
-            found[key] = str(variables.filled(value, f"security.{key}"))
-        return found
+            settings[key] = str(variables.filled(value, f"security.{key}"))
+        return settings
 
     def _secrets(self) -> list[str]:
         names = {name for value in self.security.values() for name in variables.named(value)}
@@ -56,7 +56,7 @@ class Access:
 
 
 @contextmanager
-def told(access: Access, what: str) -> Iterator[None]:
+def broker_errors(access: Access, what: str) -> Iterator[None]:
     """Turns a failure of Kafka's client into one line without secrets: a UserError that begins with `what`."""
     from confluent_kafka import KafkaException
 
@@ -80,11 +80,11 @@ class Topics:
 
         self._access, self._reasons = access, list[str]()
         settings = access.settings() | {"error_cb": lambda error: self._reasons.append(error.str())}
-        with told(access, "security"):
+        with broker_errors(access, "security"):
             self._admin = AdminClient(settings)
 
     def check(self) -> None:
-        """Raises UserError if the broker does not answer, with what the client found out."""
+        """Raises UserError if the broker does not answer, with the last error of the client."""
         from confluent_kafka import KafkaException
 
         begun = time.monotonic()
@@ -97,28 +97,28 @@ class Topics:
             why = [reason for reason in dict.fromkeys(self._reasons) if "brokers are down" not in reason]
             if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
                 said = why[-1] if why else "it does not answer"
-                told = f"the Kafka broker {self._access.bootstrap} cannot be used: {said}"
-                raise UserError(self._access.masked(f"bootstrap: {told}; start it, or correct bootstrap or security"))
+                problem = f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}"
+                raise UserError(self._access.masked(f"{problem}; start it, or correct bootstrap or security"))
 
     def make(self, name: str, partitions: int) -> None:
         """Makes a topic whose records bear the time at which the broker took them."""
         from confluent_kafka.admin import NewTopic
 
         settings = {"message.timestamp.type": "LogAppendTime"}
-        with told(self._access, f"the topic {name} cannot be made"):
+        with broker_errors(self._access, f"the topic {name} cannot be made"):
             self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(TIMEOUT_S)
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            with told(self._access, f"the topic {name} cannot be read"):
-                found = self._admin.list_topics(name, timeout=TIMEOUT_S).topics[name]
-            if found.error is None and len(found.partitions) == partitions:
+            with broker_errors(self._access, f"the topic {name} cannot be read"):
+                description = self._admin.list_topics(name, timeout=TIMEOUT_S).topics[name]
+            if description.error is None and len(description.partitions) == partitions:
                 return
             time.sleep(0.05)
         raise UserError(f"the topic {name} was made, but has no leader after {SETTLE_S:.0f} s")
 
     def delete(self, name: str) -> None:
-        """Removes a topic; a failure is told."""
-        with told(self._access, f"the topic {name} cannot be removed"):
+        """Removes a topic. Raises UserError if that fails."""
+        with broker_errors(self._access, f"the topic {name} cannot be removed"):
             self._admin.delete_topics([name])[name].result(TIMEOUT_S)
 
     def remove(self, names: Collection[str], groups: Collection[str] = ()) -> bool:
@@ -145,12 +145,12 @@ class Topics:
 
     def names(self) -> set[str]:
         """Names of all topics."""
-        with told(self._access, "the topics cannot be listed"):
+        with broker_errors(self._access, "the topics cannot be listed"):
             return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
 
     def assigned(self, group: str) -> Counter[str]:
         """Number of partitions of each topic that members of a consumer group have."""
-        with told(self._access, f"the group {group} cannot be described"):
+        with broker_errors(self._access, f"the group {group} cannot be described"):
             # deprecated, but describe_consumer_groups aborts the process when the coordinator leaves
             groups = self._admin.list_groups(group, timeout=LOOK_S)
         members = [member for group in groups if group.protocol_type == "consumer" for member in group.members]
@@ -193,7 +193,7 @@ def ends(access: Access, topic: str, partitions: int) -> list[int]:
     """The number of records that each partition of a topic has had. Raises UserError."""
     from confluent_kafka import Consumer, TopicPartition
 
-    with told(access, f"the topic {topic} cannot be read"):
+    with broker_errors(access, f"the topic {topic} cannot be read"):
         consumer = Consumer(access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False})
         try:
             places = [TopicPartition(topic, number) for number in range(partitions)]
@@ -212,15 +212,15 @@ class Offsets:
         from confluent_kafka import Consumer, TopicPartition
 
         self._access, self._group = access, group
-        with told(access, "the consumer cannot be made"):
+        with broker_errors(access, "the consumer cannot be made"):
             self._consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
 
     def committed(self) -> dict[int, int]:
         """Offsets of the partitions where there are some."""
-        with told(self._access, f"the offsets of the group {self._group} cannot be read"):
-            found = self._consumer.committed(self._places, timeout=LOOK_S)
-        return {place.partition: place.offset for place in found if place.offset >= 0}
+        with broker_errors(self._access, f"the offsets of the group {self._group} cannot be read"):
+            places = self._consumer.committed(self._places, timeout=LOOK_S)
+        return {place.partition: place.offset for place in places if place.offset >= 0}
 
     def close(self) -> None:
         self._consumer.close()

@@ -35,20 +35,20 @@ def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> Seque
         for name in ("seq", "offered_wall", "event_wall")
     ]
     last = ("attempt", attempt)
-    found: list[Headers] = [[*three, last] for three in zip(*named, strict=True)]
+    named_rows: list[Headers] = [[*three, last] for three in zip(*named, strict=True)]
     for at, sentinel in enumerate(rows.column("sentinel").to_pylist()):
         if sentinel:
-            found[at].append(("sentinel", "1"))
-    return found
+            named_rows[at].append(("sentinel", "1"))
+    return named_rows
 
 
 def lines(rows: pa.RecordBatch, sentinel: str, tick: Tick) -> list[bytes]:
     """The source's line of each row, without its end; a sentinel's is made of the given text."""
-    found = [line.rstrip(b"\r\n") for line in rows.column("line").to_pylist()]
+    texts = [line.rstrip(b"\r\n") for line in rows.column("line").to_pylist()]
     for at, flag in enumerate(rows.column("sentinel").to_pylist()):
         if flag:
-            found[at] = sentinel_line(sentinel, rows.column("event_time")[at].as_py(), tick).encode()
-    return found
+            texts[at] = sentinel_line(sentinel, rows.column("event_time")[at].as_py(), tick).encode()
+    return texts
 
 
 def sentinel_line(template: str, event_time: int, tick: Tick) -> str:
@@ -82,8 +82,8 @@ def objects(rows: pa.RecordBatch) -> list[bytes]:
         if name not in OWN:
             pieces += [f",{json.dumps(name)}:", _value(rows.column(name))]
     pieces.append("}")
-    found: list[bytes] = pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()
-    return found
+    texts: list[bytes] = pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()
+    return texts
 
 
 def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
@@ -97,14 +97,14 @@ def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
     parsed = fastavro.parse_schema(avro_schema(schema))
 
     def values(rows: pa.RecordBatch) -> list[bytes]:
-        found = []
+        encoded = []
         stamps = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.int64())
         plain = rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps)
         for row in plain.select(names).to_pylist():
             out = BytesIO()
             fastavro.schemaless_writer(out, parsed, row)
-            found.append(out.getvalue())
-        return found
+            encoded.append(out.getvalue())
+        return encoded
 
     return values
 

@@ -32,10 +32,10 @@ _SECRET = re.compile(r"password|passphrase|secret|\.pem$|token$|oauthbearer\.con
 def refuse(key: str, value: object) -> None:
     """Raises ValueError for a setting that is not allowed, or for a secret that is no ${VARIABLE}."""
     if key not in KEYS:
-        told = "; give the system's key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
+        hint = "; give the system's key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
         raise ValueError(
             f"{key}: found a key that is not for security, allowed: security.protocol, and keys of librdkafka for "
-            f"sasl and ssl that are data (docs/security.md){told}"
+            f"sasl and ssl that are data (docs/security.md){hint}"
         )
     if _SECRET.search(key) and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
         raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")

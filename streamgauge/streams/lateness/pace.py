@@ -35,8 +35,8 @@ class Watermark:
         self._count += len(event_us)
         step = self._pace.step_us
         moved = (known if step == 1 else known - np.mod(known, step)) - self._delay_us
-        found: Ints = np.where(known == NOTHING, NOTHING, moved)
-        return found if self._pace.least_us is None else np.maximum(found, self._pace.least_us)
+        watermarks: Ints = np.where(known == NOTHING, NOTHING, moved)
+        return watermarks if self._pace.least_us is None else np.maximum(watermarks, self._pace.least_us)
 
 
 class _Queue:
@@ -62,7 +62,7 @@ class _Queue:
         at_end = np.concatenate([[NOTHING], self._at_end, largest[last]])
         starts = np.append(0, last[:-1] + 1)
         judged = np.searchsorted(ends, interval[starts] - self._pace.behind, side="right")
-        found: Ints = np.repeat(at_end[judged], np.diff(np.append(starts, len(interval))))
+        latest: Ints = np.repeat(at_end[judged], np.diff(np.append(starts, len(interval))))
         keep = max(0, int(np.searchsorted(ends, ends[-1] - self._pace.behind, side="right")) - 1)
         self._intervals, self._at_end = ends[keep:], at_end[1:][keep:]
-        return found
+        return latest

@@ -13,10 +13,10 @@ def left_out(keys: Ints, event_us: Ints, watermark_us: Ints, gap_us: int) -> NDA
 
     keys: a number for each key. watermark_us: the watermark when each event came.
     """
-    found = np.zeros(len(event_us), bool)
+    dropped = np.zeros(len(event_us), bool)
     late_alone = event_us + gap_us <= watermark_us
     if not late_alone.any():
-        return found
+        return dropped
     concerned = np.flatnonzero(np.isin(keys, np.unique(keys[late_alone])))
     live: dict[int, list[tuple[int, int]]] = {}
     columns = (concerned, keys[concerned], event_us[concerned], watermark_us[concerned])
@@ -30,6 +30,6 @@ def left_out(keys: Ints, event_us: Ints, watermark_us: Ints, gap_us: int) -> NDA
                 begins, ends = min(begins, other[0]), max(ends, other[1])
             else:
                 stay.append(other)
-        found[n] = ends <= watermark
-        live[key] = stay if found[n] else [*stay, (begins, ends)]
-    return found
+        dropped[n] = ends <= watermark
+        live[key] = stay if dropped[n] else [*stay, (begins, ends)]
+    return dropped

@@ -48,5 +48,5 @@ class Clock:
         period, rest = np.divmod(number, first[-1])
         step = np.searchsorted(first, rest, side="right") - 1
         within = (rest - first[step]) * SECOND_US // rates[step]
-        found: Ints = self.base_us + (period * len(rates) + step) * self.step_us + within
-        return found
+        times: Ints = self.base_us + (period * len(rates) + step) * self.step_us + within
+        return times

@@ -74,29 +74,29 @@ class Generator:
         """Index of the newest person when event `number` happens."""
         share = self.settings.person_proportion
         epoch = number // self._total  # numpy divides by a constant without dividing, but not in divmod or %
-        found: Ints = epoch * share + np.minimum(number - epoch * self._total, share - 1)
-        return found
+        index: Ints = epoch * share + np.minimum(number - epoch * self._total, share - 1)
+        return index
 
     def last_auction(self, number: Ints) -> Ints:
         """Index of the newest auction when event `number` happens; -1 before the first."""
         persons, share = self.settings.person_proportion, self.settings.auction_proportion
         epoch = number // self._total
         offset = number - epoch * self._total
-        found: Ints = epoch * share + np.minimum(np.maximum(offset - persons, -1), share - 1)
-        return found
+        index: Ints = epoch * share + np.minimum(np.maximum(offset - persons, -1), share - 1)
+        return index
 
     def some_person(self, newest: Ints, bits: Draws) -> Ints:
         """Draws one of the active people, or of the next few (id_lead)."""
         known = newest + 1
         active = np.minimum(known, self.settings.active_people)
-        found: Ints = known - active + below(bits, active + self.settings.id_lead)
-        return found
+        person: Ints = known - active + below(bits, active + self.settings.id_lead)
+        return person
 
     def some_auction(self, newest: Ints, bits: Draws) -> Ints:
         """Draws one of the auctions in flight, or of the next few (id_lead)."""
         oldest = np.maximum(newest - self.settings.in_flight_auctions, 0)
-        found: Ints = oldest + below(bits, newest - oldest + 1 + self.settings.id_lead)
-        return found
+        auction: Ints = oldest + below(bits, newest - oldest + 1 + self.settings.id_lead)
+        return auction
 
 
 @dataclass(frozen=True)
@@ -150,22 +150,22 @@ class _Batch:
         """Bitmap of the rows that these parts are."""
         key = tuple(rows.code for rows in parts)
         if key not in self._bitmaps:
-            found = self._code == key[0]
+            mask = self._code == key[0]
             for code in key[1:]:
-                found |= self._code == code
-            self._bitmaps[key] = pa.py_buffer(np.packbits(found, bitorder="little"))
+                mask |= self._code == code
+            self._bitmaps[key] = pa.py_buffer(np.packbits(mask, bitorder="little"))
         return self._bitmaps[key]
 
     def _numbers(self, *parts: tuple[_Rows, Ints]) -> pa.Array:
         values = np.zeros(self._count, np.int64)
-        for rows, found in parts:
-            values[rows.at] = found
+        for rows, numbers in parts:
+            values[rows.at] = numbers
         valid = self._valid(rows for rows, _ in parts)
         return pa.Array.from_buffers(pa.int64(), self._count, [valid, pa.py_buffer(values)])
 
     def _texts(self, *parts: tuple[_Rows, Texts]) -> pa.Array:
         valid = self._valid(rows for rows, _ in parts)
-        return views.column(self._count, valid, [(rows.at, found) for rows, found in parts])
+        return views.column(self._count, valid, [(rows.at, texts) for rows, texts in parts])
 
     def _part(self, name: str, make: Callable[[], Texts]) -> Texts:
         """Result of make(), cached: the sizes of texts are needed for the padding too."""
@@ -234,8 +234,8 @@ class _Batch:
         return self._numbers((rows, rows.named("seller", ratio, newest, self._g.some_person)))
 
     def category(self) -> pa.Array:
-        found = self._auctions.drawn("category", self._settings.categories)
-        return self._numbers((self._auctions, found + self._settings.first_category))
+        numbers = self._auctions.drawn("category", self._settings.categories)
+        return self._numbers((self._auctions, numbers + self._settings.first_category))
 
     def auction(self) -> pa.Array:
         rows, ratio = self._bids, self._settings.hot_auction_ratio
@@ -306,8 +306,8 @@ def _kinds() -> Texts:
 
 def _sizes(parts: Iterable[Texts]) -> Ints:
     """Sum of the bytes of each event's texts."""
-    found: Ints = np.sum([part.lengths for part in parts], axis=0, dtype=np.int64)
-    return found
+    sizes: Ints = np.sum([part.lengths for part in parts], axis=0, dtype=np.int64)
+    return sizes
 
 
 def expanded(batch: pa.RecordBatch) -> pa.RecordBatch:

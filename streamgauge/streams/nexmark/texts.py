@@ -59,8 +59,8 @@ def padding(bits: Draws, sizes: Ints, average: int) -> Ints:
     """Lengths of paddings that fill events of these sizes up to the average, a fifth more or less."""
     room = np.maximum(average - sizes, 0)
     spread = (room + 2) // 5
-    found: Ints = room - spread + below(bits, np.maximum(2 * spread, 1))
-    return found
+    lengths: Ints = room - spread + below(bits, np.maximum(2 * spread, 1))
+    return lengths
 
 
 @cache
@@ -103,11 +103,11 @@ def urls(seed: int) -> Texts:
     count = len(HOT_CHANNELS) + CHANNELS
     bits = splitmix(seed, np.arange(4 * count)).reshape(4, count)
     words = [_words(cut(bits[k], 3 + below(bits[k] << HALF, 2), 5)) for k in range(3)]
-    found = [f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1" for a, b, c in zip(*words, strict=True)]
-    told = below(bits[3], 10) > 0
-    for number in np.flatnonzero(told[len(HOT_CHANNELS) :]):
-        found[number + len(HOT_CHANNELS)] += f"&channel_id={_reversed(int(number))}"
-    return views.pool(found)
+    addresses = [f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1" for a, b, c in zip(*words, strict=True)]
+    has_channel = below(bits[3], 10) > 0
+    for number in np.flatnonzero(has_channel[len(HOT_CHANNELS) :]):
+        addresses[number + len(HOT_CHANNELS)] += f"&channel_id={_reversed(int(number))}"
+    return views.pool(addresses)
 
 
 @cache
@@ -117,8 +117,8 @@ def extras(seed: int, size: int, average: int) -> Texts:
     return cut(bits[0], padding(bits[1], np.full(POOL, size), average), average + POOL)  # a fifth more than room
 
 
-def _words(found: Texts) -> list[str]:
-    column = views.column(len(found.lengths), None, [(np.arange(len(found.lengths)), found)])
+def _words(texts: Texts) -> list[str]:
+    column = views.column(len(texts.lengths), None, [(np.arange(len(texts.lengths)), texts)])
     return [text.replace(" ", "_") for text in column.to_pylist()]
 
 

@@ -60,10 +60,10 @@ def column(count: int, valid: pa.Buffer | None, parts: Sequence[tuple[Rows, Text
     whole = len(parts) == 1 and isinstance(parts[0][0], slice)
     views = parts[0][1].views if whole else np.zeros(count, np.complex128)
     for number, (at, texts) in enumerate(() if whole else parts):
-        found = texts.views
+        own = texts.views
         if number:
-            found = found.copy()
-            found.view(np.int32).reshape(-1, 4)[texts.lengths > _INLINE, 2] = number
-        views[at] = found
+            own = own.copy()
+            own.view(np.int32).reshape(-1, 4)[texts.lengths > _INLINE, 2] = number
+        views[at] = own
     buffers = [pa.py_buffer(texts.data) for _, texts in parts]
     return pa.Array.from_buffers(pa.string_view(), count, [valid, pa.py_buffer(views), *buffers])

@@ -68,7 +68,7 @@ def measure(spark: SparkSession, events: Artifact, stream: Artifact) -> dict[str
         "bins": len(bins),
         "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
         **_places(spark, sources, placed, stream.manifest["delay_min"], stream.manifest["delay_max"]),
-        **{f"{dataset}_{name}_sum": text for dataset, found in contents.items() for name, text in found.sums.items()},
+        **{f"{dataset}_{name}_sum": text for dataset, of in contents.items() for name, text in of.sums.items()},
     }
 
 
@@ -80,16 +80,16 @@ def beside_claims(
     target = expected = own if wanted is None else round(wanted * measured["events_rows"])
     if experiment.on_infeasible == "closest":
         expected = min(max(target, own), claimed["feasible_max"])
-    found = {
+    complete = {
         **measured,
         "target_out_of_order": target,
         "expected_out_of_order": expected,
         **{f"claimed_{name}": claimed[name] for name in CLAIMS},
     }
     # an expectation passes a missing value unnoticed
-    if missing := [name for name, value in found.items() if value is None]:
+    if missing := [name for name, value in complete.items() if value is None]:
         raise ValueError(f"facts without a value: {', '.join(missing)}")
-    return found
+    return complete
 
 
 def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
@@ -126,13 +126,13 @@ def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Conten
     grouped = reduce(DataFrame.union, hashed).groupBy("dataset", "bin").agg(F.count("*").alias("rows"), *halves)
     rows = grouped.collect()
 
-    def content(found: list[Row]) -> _Content:
+    def content(mine: list[Row]) -> _Content:
         def total(name: str) -> int:
-            return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in found) % _WORD
+            return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in mine) % _WORD
 
         return _Content(
-            rows=sum(row["rows"] for row in found),
-            bins={row["bin"]: row["rows"] for row in found},
+            rows=sum(row["rows"] for row in mine),
+            bins={row["bin"]: row["rows"] for row in mine},
             sums={name: "".join(f"{total(f'{name}_{salt}'):016x}" for salt in SALTS) for name in COVERED},
         )
 
@@ -190,10 +190,10 @@ def _places(
     # not counted in the join, which repeats an event for each of its duplicates
     own = _count(events, {"source_out_of_order": source_late, "events_unsorted": F.col("unsorted")})
     joined = _count(events.join(stream, "seq", "full_outer"), counted)
-    found = joined.crossJoin(own).collect()[0].asDict()
-    matched = found.pop("matched")
-    there = row_groups.total_rows(sources) - found["seq_missing"]
-    return {**found, "seq_duplicated": matched - there}
+    counts = joined.crossJoin(own).collect()[0].asDict()
+    matched = counts.pop("matched")
+    there = row_groups.total_rows(sources) - counts["seq_missing"]
+    return {**counts, "seq_duplicated": matched - there}
 
 
 def _count(frame: DataFrame, conditions: dict[str, Column]) -> DataFrame:

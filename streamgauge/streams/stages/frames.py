@@ -65,8 +65,8 @@ def write(frame: DataFrame, directory: Path, schema: pa.Schema) -> list[Path]:
         name = publish(directory / f"part-{number:05d}.parquet", fill)
         yield pa.record_batch({"number": pa.array([number], pa.int32()), "name": [name]})
 
-    found = frame.mapInArrow(save, "number int, name string").collect()
-    return [directory / row["name"] for row in sorted(found)]
+    rows = frame.mapInArrow(save, "number int, name string").collect()
+    return [directory / row["name"] for row in sorted(rows)]
 
 
 def _local(path: Path) -> str:

@@ -135,7 +135,7 @@ def write_stream(
 
     solution = generation.solve(
         groups,
-        [([chunk for _, chunk in part], found) for part, found in zip(parts, workers.each(parts, count), strict=True)],
+        [([chunk for _, chunk in part], sums) for part, sums in zip(parts, workers.each(parts, count), strict=True)],
         delay,
         seed,
         experiment.fraction,

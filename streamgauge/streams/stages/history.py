@@ -16,9 +16,9 @@ def application(session: SparkSession) -> dict[str, str]:
 
     `events` is there if a log is kept, `history` if the server's address is known too.
     """
-    conf, found = session.sparkContext.getConf(), {"id": session.sparkContext.applicationId}
+    conf, names = session.sparkContext.getConf(), {"id": session.sparkContext.applicationId}
     if conf.get("spark.eventLog.enabled", "false") == "true":
-        found["events"] = str(conf.get("spark.eventLog.dir", "file:/tmp/spark-events"))
+        names["events"] = str(conf.get("spark.eventLog.dir", "file:/tmp/spark-events"))
         if server := conf.get(SERVER):
-            found["history"] = f"{server.rstrip('/')}/history/{found['id']}/"
-    return found
+            names["history"] = f"{server.rstrip('/')}/history/{names['id']}/"
+    return names

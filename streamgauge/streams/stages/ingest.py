@@ -65,10 +65,10 @@ def run(
         build.manifest["sources"] = store.source_fingerprint(source.files)
         _check_quality(source, build.manifest, build.path)
 
-    found = store.made("events", events_key(store, benchmark), make)
-    if found.reused:
-        _check_quality(source, found.manifest, found.path)
-    return found
+    artifact = store.made("events", events_key(store, benchmark), make)
+    if artifact.reused:
+        _check_quality(source, artifact.manifest, artifact.path)
+    return artifact
 
 
 def _build(
@@ -267,7 +267,7 @@ def _places(wrote: list[Wrote]) -> list[Place]:
 
 
 def _bad(bad: pa.Table, step: Step, before: int) -> pa.Table:
-    """Rows of the quarantine for lines that parse() found bad. before: number of the split's lines before its block."""
+    """Rows of the quarantine for the lines that are bad. before: number of the split's lines before its block."""
     at = bad["at"].to_numpy() + before
     columns = {
         "file": [step.split.path] * len(at),

@@ -15,7 +15,7 @@ def prefer_installed() -> None:
     before = list(sys.path)
     archives = [Path(one) for one in before if Path(one).name == "pyspark.zip" or Path(one).match("py4j-*-src.zip")]
     sys.path[:] = [one for one in before if Path(one) not in archives]
-    found = importlib.util.find_spec("pyspark")
-    home = Path(found.origin).parent if found and found.origin else None
+    spec = importlib.util.find_spec("pyspark")
+    home = Path(spec.origin).parent if spec and spec.origin else None
     if home is None or not all(one.is_relative_to(home) for one in archives):
         sys.path[:] = before

@@ -71,8 +71,8 @@ class Job:
 
     def succeeded(self, stage: str, experiment: str) -> bool:
         """True if the stage has succeeded in this run for that experiment."""
-        found = self.run.latest(stage, experiment=experiment)
-        return found is not None and found.state == "done"
+        last = self.run.latest(stage, experiment=experiment)
+        return last is not None and last.state == "done"
 
     def require(self, stage: str) -> None:
         """Raises Skipped unless the stage has succeeded in this run for the job's experiment."""
@@ -82,11 +82,11 @@ class Job:
     def _stopped_at(self, stage: Stage, scope: dict[str, str]) -> str:
         """Says which stage, this one or the first that it needs, has not succeeded."""
         for earlier, narrower in needed_before(stage, scope):
-            found = self.run.latest(earlier.name, **narrower)
-            if found is None or found.state != "done":
+            last = self.run.latest(earlier.name, **narrower)
+            if last is None or last.state != "done":
                 return self._stopped_at(earlier, narrower)
-        found = self.run.latest(stage.name, **scope)
-        return f"{' '.join([stage.name, *scope.values()])} {'failed' if found else 'did not run'}"
+        last = self.run.latest(stage.name, **scope)
+        return f"{' '.join([stage.name, *scope.values()])} {'failed' if last else 'did not run'}"
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)

@@ -53,4 +53,4 @@ def written(hidden: Mapping[str, str], folder: Path, home: Path | None = None) -
 
 def _escaped(text: str) -> str:
     names = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
-    return _SPECIAL.sub(lambda found: names.get(found[0], f"\\{found[0]}"), text)
+    return _SPECIAL.sub(lambda match: names.get(match[0], f"\\{match[0]}"), text)

@@ -85,8 +85,8 @@ def solution(groups: Sequence[RowGroup], experiment: Experiment, tick: Tick) -> 
 
 
 def disorder(groups: Sequence[RowGroup], tick: Tick) -> Disorder:
-    found = solution(groups, AS_IT_CAME, tick)
-    return Disorder(found.source_out_of_order, found.events, whole=True)
+    reached = solution(groups, AS_IT_CAME, tick)
+    return Disorder(reached.source_out_of_order, reached.events, whole=True)
 
 
 def of_sample(looked: Sample, source: Source) -> Disorder:
@@ -111,7 +111,7 @@ class Reached:
 def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: bool, hints: bool = False) -> Reached:
     """Doubts and hints. Raises Infeasible for a target that cannot be reached, if all events tell so.
 
-    hashed: the source's hash is known, or quickly found, hence also what the store has of it; hints: a small source
+    hashed: the source's hash is known, or quickly known, hence also what the store has of it; hints: a small source
     is read whole for them, too.
     """
     targets = [e for e in benchmark.experiments if e.fraction is not None and e.on_infeasible == "error"]
@@ -122,16 +122,16 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
     profile = store.find("profile", profile_key(store, benchmark)) if hashed else None
     tick = benchmark.source.tick
     if profile is not None:
-        found = Profile.read(profile.file("profile.json"), "run the stage analyze again")
+        known = Profile.read(profile.file("profile.json"), "run the stage analyze again")
         for experiment in targets:
             with _named(experiment):
-                too_low(experiment.fraction or Fraction(0), found.out_of_order, found.events)
+                too_low(experiment.fraction or Fraction(0), known.out_of_order, known.events)
     elif is_small(benchmark.source):
-        with whole(benchmark.source, benchmark.scale) as (groups, found_hints):
+        with whole(benchmark.source, benchmark.scale) as (groups, whole_hints):
             for experiment in targets:
                 with _named(experiment):
                     solution(groups, experiment, tick)
-        return Reached(hints=found_hints)
+        return Reached(hints=whole_hints)
     else:
         seen = of_sample(looked, benchmark.source)
         return Reached(

@@ -70,9 +70,9 @@ def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[Any]:
             rows = rows.set_column(place, field, finite)
     for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
         lines = (line.decode().rstrip("\r\n") for line in batch.column("line").to_pylist())
-        told = (line if json_source else json.dumps(line, ensure_ascii=False) for line in lines)
+        texts = (line if json_source else json.dumps(line, ensure_ascii=False) for line in lines)
         heads = (json.dumps(row, ensure_ascii=False)[:-1] for row in batch.select(rest).to_pylist())
-        yield "".join(f'{head}, "line": {line}}}\n' for head, line in zip(heads, told, strict=True)).encode()
+        yield "".join(f'{head}, "line": {line}}}\n' for head, line in zip(heads, texts, strict=True)).encode()
 
 
 def join(directory: Path, parts: list[str], whole: str) -> str:

@@ -73,28 +73,28 @@ def run(
         stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
         with workspace(build.path) as folder:
             context = new_context(folder / "docs")
-            found = validate(spark, context, events, stream, benchmark, experiment, suites)
+            validation = validate(spark, context, events, stream, benchmark, experiment, suites)
             context.build_data_docs()
             result = {
                 "experiment": experiment.name,
-                "success": not found.failed,
-                "expectations": [asdict(e) for e in found.expectations],
-                "facts": found.facts,
+                "success": not validation.failed,
+                "expectations": [asdict(e) for e in validation.expectations],
+                "facts": validation.facts,
             }
             write_record(folder / "result.json", result)
             _show(folder, shown)
-        if found.failed:
-            reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in found.failed)
+        if failed := validation.failed:
+            reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in failed)
             raise UserError(
-                f"experiment {experiment.name}: {len(found.failed)} of {len(found.expectations)} expectations failed: "
+                f"experiment {experiment.name}: {len(failed)} of {len(validation.expectations)} expectations failed: "
                 f"{reasons}; see {shown / DOCS}"
             )
         build.manifest |= {
             "experiment": experiment.name,
             "success": True,
-            "expectations": len(found.expectations),
+            "expectations": len(validation.expectations),
             "failed": [],
-            "facts": found.facts,
+            "facts": validation.facts,
             "result": "result.json",
             "docs": DOCS,
         }
@@ -123,17 +123,17 @@ def validate(
         "events_columns": events_schema(declared, arrival=arrival).names,
         "stream_columns": stream_schema(declared, arrival=arrival).names,
     }
-    found = [
+    judged = [
         *judge(context, suites / "events.json", read(spark, events), columns),
         *judge(context, suites / "stream.json", read(spark, stream), columns),
     ]
-    sound = all(e.success for e in found)
+    sound = all(e.success for e in judged)
     for file in own:
-        found += judge(context, file, read(spark, events), columns)
+        judged += judge(context, file, read(spark, events), columns)
     if not sound:
-        return Validation(found, None)
+        return Validation(judged, None)
     measured = facts(spark, events, stream, experiment)
-    return Validation([*found, *judge(context, suites / "stream_facts.json", measured)], measured)
+    return Validation([*judged, *judge(context, suites / "stream_facts.json", measured)], measured)
 
 
 def check_names(own: Sequence[Path]) -> None:

@@ -63,7 +63,7 @@ class Forked:
         counted = metrics.counted_for(metrics.current_step(), work)
         pipes, copies = [], []
         try:
-            with postponed() as told:  # within a fork a signal is lost, or ends the copy alone
+            with postponed() as signals:  # within a fork a signal is lost, or ends the copy alone
                 for _ in range(count):
                     receiver, sender = context.Pipe(duplex=False)
                     copy = context.Process(target=_work, args=(items, counted, following, sender), daemon=True)
@@ -73,7 +73,7 @@ class Forked:
                     sender.close()
                     pipes.append(receiver)
                     copies.append(copy)
-            if told:
+            if signals:
                 raise KeyboardInterrupt
             return _gathered(len(items), pipes)
         finally:

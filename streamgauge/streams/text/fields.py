@@ -67,10 +67,10 @@ class Lines:
 
     def begin_with(self, text: bytes) -> Mask:
         """True for each line that begins so."""
-        found = self.lengths >= len(text)
+        beginning = self.lengths >= len(text)
         for at, byte in enumerate(text):
-            found[found] = self.buffer[self.offsets[:-1][found] + at] == byte
-        return found
+            beginning[beginning] = self.buffer[self.offsets[:-1][beginning] + at] == byte
+        return beginning
 
     @property
     def field_counts(self) -> Ints:

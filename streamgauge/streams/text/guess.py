@@ -21,7 +21,7 @@ from streamgauge.config import Source
 from streamgauge.streams.text import json_lines, parquet, ranges
 from streamgauge.streams.text.fields import Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
-from streamgauge.streams.text.guess_times import MOST, NUMBER, Time, Told, patterns_of, reads_iso, times_in
+from streamgauge.streams.text.guess_times import MOST, NUMBER, Calendar, Time, patterns_of, reads_iso, times_in
 from streamgauge.streams.text.parse import names_in
 
 LINES = 1000
@@ -66,22 +66,22 @@ class Guess:
 
     def source(self, file: str, time: Time) -> dict[str, Any]:
         """Keys of `source` in a benchmark file, without those that are the default."""
-        found: dict[str, Any] = {"files": file}
-        found |= {"format": self.format} if self.format != "csv" else {}
+        keys: dict[str, Any] = {"files": file}
+        keys |= {"format": self.format} if self.format != "csv" else {}
         if self.format != "jsonl":
             # syslog pads a day of one digit by a blank
             separator = "blanks" if self.separator == " " and len(time.columns) > 2 else self.separator
-            found |= {"separator": separator} if separator != "," else {}
-            found |= {"decimal": self.decimal} if self.decimal != "point" else {}
-            found |= {} if self.header else {"header": False}
-            found |= {"comment": self.comment} if self.comment else {}
-            found |= {"column_names": self.column_names} if self.column_names else {}
+            keys |= {"separator": separator} if separator != "," else {}
+            keys |= {"decimal": self.decimal} if self.decimal != "point" else {}
+            keys |= {} if self.header else {"header": False}
+            keys |= {"comment": self.comment} if self.comment else {}
+            keys |= {"column_names": self.column_names} if self.column_names else {}
         columns = {
             name: kind
             for name, kind in self.columns.items()
             if (kind["path"] if isinstance(kind, dict) else name) not in time.columns
         }
-        return found | {"time": time.keys()} | ({"columns": columns} if columns else {})
+        return keys | {"time": time.keys()} | ({"columns": columns} if columns else {})
 
 
 def guess(
@@ -103,19 +103,19 @@ def guess(
     first, *others = table.lines or [[]]
     if not any(map(any, table.lines)) or (format != "csv" and not others):
         raise UserError(f"{path}: no line of data, only a header or nothing; name a file with data")
-    told = Told(stat_source(path).st_mtime_ns // 10**9, year, zone)
+    calendar = Calendar(stat_source(path).st_mtime_ns // 10**9, year, zone)
     may_have = format == "csv" and bool(others) and not table.lines_differ
     header = format != "csv" or (may_have and not any(map(_is_value, first)))
     columns, comma = _without_commas(list(zip(*(others or [first]), strict=True)), format, table.separator)
     if may_have and not header and given is None:  # names may be numbers, but not that of the time
-        likeliest = times_in(columns, None, None, told)[:1]
+        likeliest = times_in(columns, None, None, calendar)[:1]
         at = [int(part) for time in likeliest for part in time.columns]
         header = bool(at) and not any(not first[k] or _is_value(first[k]) for k in at)
     if not header and others:
         columns, comma = _without_commas(list(zip(*table.lines, strict=True)), format, table.separator)
     names = ([name.strip() for name in first] if format == "csv" else first) if header else table.names
-    found = [given] if given is not None else times_in(columns, names, only, told)
-    if not found:
+    times = [given] if given is not None else times_in(columns, names, only, calendar)
+    if not times:
         if not others and not any(map(_is_value, first)):
             raise UserError(f"{path}: no line of data, only a header; name a file with data")
         shown = ", ".join(repr(name[:60]) for name in (names or first)[:30])
@@ -136,7 +136,7 @@ def guess(
         table.separator,
         header,
         decimal,
-        found,
+        times,
         wanted,
         left_out,
         table.comment,
@@ -196,8 +196,8 @@ def _read(path: str, format: str) -> Table:
     table = _table(b"".join(line for line in lines if not line.startswith(mark)))
     fields = next((line.decode(errors="replace") for line in lines if line.lower().startswith(b"#fields:")), None)
     fields = fields or next((line.decode(errors="replace") for line in lines if line.startswith(b"#fields\t")), "")
-    told = fields.split()[1:]
-    named = told if table.lines and len(told) == len(table.lines[0]) and not table.lines_differ else None
+    field_names = fields.split()[1:]
+    named = field_names if table.lines and len(field_names) == len(table.lines[0]) and not table.lines_differ else None
     return replace(table, comment=mark.decode(), names=named)
 
 
@@ -267,13 +267,13 @@ def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
 
 def _objects(data: bytes, path: str) -> list[list[str]]:
     """Names and values of the objects. Raises UserError if there are none."""
-    found = []
+    values = []
     for line in data.splitlines():
         try:
-            found.append(json.loads(line))
+            values.append(json.loads(line))
         except (ValueError, RecursionError):
             continue
-    paths = list(dict.fromkeys(path for one in found if isinstance(one, dict) for path in json_lines.keys(one)))
+    paths = list(dict.fromkeys(path for one in values if isinstance(one, dict) for path in json_lines.keys(one)))
     if not paths and data.strip():
         shown = data.split(b"\n")[0].strip()[:30].decode(errors="replace")
         raise UserError(

@@ -20,20 +20,20 @@ def kept(columns: Sequence[Sequence[str]], names: list[str] | None, *, flat: boo
 
     flat: a column whose name is missing or not the only one is known by its index.
     """
-    found: dict[str, Any] = {}
+    columns_kept: dict[str, Any] = {}
     known = names if names is not None else [""] * len(columns)
     allowed = usable(known)
     own_names, taken = set(allowed), {name.lower() for name in allowed}
     for index, (name, values) in enumerate(zip(known, columns, strict=False)):
         kind = kind_of([value for value in values if value])
         if name in own_names:
-            found[name] = kind
+            columns_kept[name] = kind
         elif flat and (not name or known.count(name) > 1):
             own = f"column_{index}"
             while own.lower() in taken:
                 own += "_"
             taken.add(own.lower())
-            found[own] = {"path": index, "type": kind}
+            columns_kept[own] = {"path": index, "type": kind}
         elif known.count(name) == 1:
             last = re.sub(r"\W+", "_", name.split(".")[-1], flags=re.ASCII).strip("_")
             whole = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
@@ -44,18 +44,18 @@ def kept(columns: Sequence[Sequence[str]], names: list[str] | None, *, flat: boo
                 if re.match(r"[A-Za-z_]", one) and one.lower() not in RESERVED | taken
             )
             taken.add(own.lower())
-            found[own] = {"path": name, "type": kind}
-    return found
+            columns_kept[own] = {"path": name, "type": kind}
+    return columns_kept
 
 
 def usable(names: Sequence[str]) -> list[str]:
     """Names of those given that a column of a stream may have."""
-    found: dict[str, str] = {}  # by the name in lower case, as SQL takes it
+    usable_names: dict[str, str] = {}  # by the name in lower case, as SQL takes it
     for name in names:
         allowed = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ -]*", name) and names.count(name) == 1
         if allowed and name.lower() not in RESERVED:
-            found.setdefault(name.lower(), name)
-    return list(found.values())
+            usable_names.setdefault(name.lower(), name)
+    return list(usable_names.values())
 
 
 def kind_of(values: list[str]) -> str:

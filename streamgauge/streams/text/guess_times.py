@@ -71,7 +71,7 @@ _LONGEST = 48
 
 
 @dataclass(frozen=True)
-class Told:
+class Calendar:
     """Facts about a file's times that are known before a look at them."""
 
     written_s: int
@@ -113,12 +113,14 @@ class Time:
         )
 
 
-def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: str | None, told: Told) -> list[Time]:
+def times_in(
+    columns: Sequence[Sequence[str]], names: list[str] | None, only: str | None, calendar: Calendar
+) -> list[Time]:
     """The columns that can be times, the likeliest first; only: the name or index of the column, or several."""
     named = [
         names[index] if names is not None and names.count(names[index]) == 1 else index for index in range(len(columns))
     ]
-    found: list[Time] = []
+    candidates: list[Time] = []
     for index, values in enumerate(columns):
         if only is not None and only not in (str(named[index]), str(index)):
             continue
@@ -127,24 +129,24 @@ def times_in(columns: Sequence[Sequence[str]], names: list[str] | None, only: st
             continue
         hinted = only is not None or _hint(named[index]) < len(_NAMES)
         if sum(map(bool, map(NUMBER.fullmatch, filled[:100]))) >= MOST * len(filled[:100]):
-            found += _numbers(named[index], filled, hinted=hinted)
+            candidates += _numbers(named[index], filled, hinted=hinted)
         else:
-            found += _texts((named[index],), filled, told)
+            candidates += _texts((named[index],), filled, calendar)
     for parts in dict.fromkeys((*_by_name(named), *_joinable(columns, named))):
         if only is None or only in (",".join(str(named[k]) for k in parts), ",".join(map(str, parts))):
             joined = [" ".join(each) for each in zip(*(columns[k] for k in parts), strict=True)]
-            found += _texts(tuple(named[k] for k in parts), joined, told)
-    joint = [set(time.columns) for time in found]
-    whole = [time for time in found if not any(set(time.columns) < other for other in joint)]
+            candidates += _texts(tuple(named[k] for k in parts), joined, calendar)
+    joint = [set(time.columns) for time in candidates]
+    whole = [time for time in candidates if not any(set(time.columns) < other for other in joint)]
     return sorted(whole, key=lambda time: time.rank)
 
 
 def _by_name(names: Sequence[str | int]) -> Iterator[tuple[int, ...]]:
     """Yields the columns that are named year, month, day and the like, if these three are there."""
     lower = [str(name).lower() for name in names]
-    found = [next((k for k, name in enumerate(lower) if part.fullmatch(name)), None) for part in _PARTS]
-    known = [k for k in found if k is not None]
-    if None not in found[:3]:
+    places = [next((k for k, name in enumerate(lower) if part.fullmatch(name)), None) for part in _PARTS]
+    known = [k for k in places if k is not None]
+    if None not in places[:3]:
         yield tuple(known)
 
 
@@ -191,8 +193,8 @@ def _numbers(name: str | int, values: list[str], *, hinted: bool) -> Iterator[Ti
         yield Time((name,), {"unit": "s"}, doubt, constant)
 
 
-def _texts(names: tuple[str | int, ...], values: list[str], known: Told) -> Iterator[Time]:
-    zone = {"zone": known.zone} if known.zone != "UTC" else {}
+def _texts(names: tuple[str | int, ...], values: list[str], calendar: Calendar) -> Iterator[Time]:
+    zone = {"zone": calendar.zone} if calendar.zone != "UTC" else {}
     constant = len(set(values)) == 1 < len(values)
     if reads_iso(values[:5]) and share(TimeColumn(column=0), values) >= MOST:
         yield Time(names, dict(zone), constant=constant, days=all(len(value) == 10 for value in values))
@@ -205,12 +207,12 @@ def _texts(names: tuple[str | int, ...], values: list[str], known: Told) -> Iter
     patterns = list(fit.values())
     doubts = [f"{patterns[0]} and {patterns[1]} read all times; which is meant?"] if len(patterns) > 1 else []
     for pattern in patterns:
-        told = list(doubts)
-        year = known.year or (_year(pattern, values[0], known.written_s) if yearless(pattern) else None)
+        reasons = list(doubts)
+        year = calendar.year or (_year(pattern, values[0], calendar.written_s) if yearless(pattern) else None)
         dated = {"year": year} if yearless(pattern) else {}
-        if dated and known.year is None:
-            told.append(f"times have no year: the first is taken for one of {year}, as the file's own date is")
-        yield Time(names, {"format": pattern} | dated | zone, "; ".join(told) or None, constant, pattern in _DATES)
+        if dated and calendar.year is None:
+            reasons.append(f"times have no year: the first is taken for one of {year}, as the file's own date is")
+        yield Time(names, {"format": pattern} | dated | zone, "; ".join(reasons) or None, constant, pattern in _DATES)
 
 
 def _year(pattern: str, first: str, written_s: int) -> int:
@@ -237,13 +239,13 @@ def reads_iso(values: Sequence[str]) -> bool:
 
 def patterns_of(values: Sequence[str]) -> list[str]:
     """Patterns that read one of these few texts."""
-    found: dict[str, None] = {}
+    fitting: dict[str, None] = {}
     for value in values:
         if len(value) <= _LONGEST and sum(map(str.isdigit, value)) >= 4:
             begin, end = "[" * value.startswith("["), "]" * value.endswith("]")
             inner = value.removeprefix("[").removesuffix("]")
-            found |= dict.fromkeys(f"{begin}{pattern}{end}" for pattern in _written(inner) if _fits(pattern, inner))
-    return list(found)
+            fitting |= dict.fromkeys(f"{begin}{pattern}{end}" for pattern in _written(inner) if _fits(pattern, inner))
+    return list(fitting)
 
 
 def _written(text: str) -> Iterator[str]:
@@ -294,5 +296,5 @@ def _hint(name: str | int) -> int:
     if isinstance(name, int):
         return len(_NAMES)
     last = name.split(".")[-1]
-    found = (k for k, expression in enumerate(_NAMES) if re.search(expression, last, re.IGNORECASE))
-    return next(found, len(_NAMES))
+    ranks = (k for k, expression in enumerate(_NAMES) if re.search(expression, last, re.IGNORECASE))
+    return next(ranks, len(_NAMES))

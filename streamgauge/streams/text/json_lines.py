@@ -34,7 +34,7 @@ def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
     A value that is null, missing, a list or an object is an empty field; line ends in texts are blanks.
     """
     lines = data.split(b"\n")[:-1]
-    found: list[list[str | None]] = [[] for _ in wanted]
+    columns: list[list[str | None]] = [[] for _ in wanted]
     bad: Mask = np.zeros(len(lines), bool)
     for at, line in enumerate(lines):
         try:
@@ -42,9 +42,9 @@ def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
         except _BROKEN:
             value = None
         bad[at] = not isinstance(value, dict)
-        for column, path in zip(found, wanted, strict=True):
+        for column, path in zip(columns, wanted, strict=True):
             column.append(_text(_at(value, path)))
-    batch = pa.RecordBatch.from_arrays([_strings(column) for column in found], names=wanted)
+    batch = pa.RecordBatch.from_arrays([_strings(column) for column in columns], names=wanted)
     return rows.lines(batch, SEPARATOR, QUOTE, "JSON"), bad
 
 
@@ -63,8 +63,8 @@ def check(line: bytes, more: Callable[[], bytes], source: Source, where: str) ->
             continue
         if any(values(more(), [path])[0].replace(b"\n", b"")):
             continue
-        found = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
-        raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {found or 'no key'}")
+        shown = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
+        raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {shown or 'no key'}")
 
 
 def refuse_array(begin: bytes, where: str) -> None:

@@ -115,10 +115,10 @@ def _index(source: Source, names: list[str] | None, column: str | int, key: str,
             f"{where}: source.{key}: found the name {column!r}, but the file has no header; "
             "give a 0-based index, or source.column_names"
         )
-    found = column if isinstance(column, int) else names.index(column) if column in names else -1
-    if 0 <= found < len(names) and (isinstance(column, int) or names.count(column) == 1):
-        return found
-    if found >= 0 and not isinstance(column, int):
+    index = column if isinstance(column, int) else names.index(column) if column in names else -1
+    if 0 <= index < len(names) and (isinstance(column, int) or names.count(column) == 1):
+        return index
+    if index >= 0 and not isinstance(column, int):
         raise UserError(f"{where}: source.{key}: {names.count(column)} columns are named {column!r}; give an index")
     hint = ""
     if len(names) == 1 and source.format == "csv":
@@ -250,26 +250,26 @@ class _Block:
         return int64s(values, codes == 0)
 
     def _float64(self, name: str, index: int) -> pa.Array:
-        found = self._string(name, index)
+        column = self._string(name, index)
         if self._source.decimal == "comma":
-            found = with_points(found.view(pa.binary())).view(pa.string())
+            column = with_points(column.view(pa.binary())).view(pa.string())
         try:
-            return found.cast(pa.float64())
+            return column.cast(pa.float64())
         except pa.ArrowInvalid:
-            encoded = found.dictionary_encode()
+            encoded = column.dictionary_encode()
             values = pa.array([_float(text) for text in encoded.dictionary.to_pylist()], pa.float64())
             read = values.take(encoded.indices)
-            bad = pc.and_(found.is_valid(), read.is_null())
+            bad = pc.and_(column.is_valid(), read.is_null())
             self._blame(bad.to_numpy(zero_copy_only=False), f"{name} is not a number")
             return read
 
     def _string(self, _: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
-        found = texts(self._fields.buffer, starts, lengths).view(pa.string())
+        column = texts(self._fields.buffer, starts, lengths).view(pa.string())
         quote = json_lines.QUOTE if self._source.format == "jsonl" else self._source.quote
         if self._fields.quoted and quote is not None:
-            found = pc.replace_substring(found, quote * 2, quote)
-        return pc.if_else(bools(lengths == 0), pa.nulls(len(found), pa.string()), found)  # pa.scalar imports pandas
+            column = pc.replace_substring(column, quote * 2, quote)
+        return pc.if_else(bools(lengths == 0), pa.nulls(len(column), pa.string()), column)  # pa.scalar imports pandas
 
 
 def _float(text: str) -> float | None:

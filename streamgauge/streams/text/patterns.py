@@ -61,13 +61,13 @@ class Piece:
 @lru_cache(maxsize=64)
 def pieces(pattern: str) -> tuple[Piece, ...]:
     """Pieces of a pattern. Raises UserError for an unknown part, a field that comes twice, or no field."""
-    found = _strptime(pattern) if "%" in pattern else _letters(pattern)
-    kinds = [piece.kind for piece in found if piece.kind]
+    all_pieces = _strptime(pattern) if "%" in pattern else _letters(pattern)
+    kinds = [piece.kind for piece in all_pieces if piece.kind]
     twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
     twice += ["f", "L"] if {"f", "L"} <= set(kinds) else []
     if twice or not kinds:
         raise UserError(f"format: found {pattern!r}, allowed: each field of a datetime once, such as %Y-%m-%d %H:%M:%S")
-    return tuple(found)
+    return tuple(all_pieces)
 
 
 @lru_cache(maxsize=64)
@@ -80,34 +80,34 @@ def yearless(pattern: str) -> bool:
 def _strptime(pattern: str) -> list[Piece]:
     for short, long in _SHORTHANDS.items():
         pattern = re.sub(rf"(?<!%)((?:%%)*)%{short}", rf"\1{long}", pattern)
-    found = []
+    parts = []
     for directive, literal in re.findall(r"%(.?)|([^%])", pattern):
         if literal or directive == "%":
-            found.append(Piece("", literal or "%"))
+            parts.append(Piece("", literal or "%"))
         elif directive in KINDS:
-            found.append(Piece(directive))
+            parts.append(Piece(directive))
         else:
             allowed = " ".join(f"%{kind}" for kind in (*KINDS, *_SHORTHANDS))
             raise UserError(f"format: found %{directive} in {pattern!r}, allowed: {allowed}")
-    return found
+    return parts
 
 
 def _letters(pattern: str) -> list[Piece]:
-    found: list[Piece] = []
+    parts: list[Piece] = []
     for quoted, run, letter, other in re.findall(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", pattern):
         if letter == "S":
-            found.append(Piece("f", width=len(run)))
+            parts.append(Piece("f", width=len(run)))
         elif letter in _LETTERS:
             kinds = _LETTERS[letter]
-            found.append(Piece(kinds[min(len(run), len(kinds)) - 1]))
+            parts.append(Piece(kinds[min(len(run), len(kinds)) - 1]))
         elif letter and letter != "T":
             raise UserError(f"format: found {run!r} in {pattern!r}, allowed: {' '.join(_LETTERS)} S, others in quotes")
         else:
             text = quoted.replace("''", "'") or run or other or "'"
-            found += [Piece("", character) for character in text]
-    if any(piece.width > 9 for piece in found):
+            parts += [Piece("", character) for character in text]
+    if any(piece.width > 9 for piece in parts):
         raise UserError(f"format: found {pattern!r}, allowed: at most 9 digits of a second's fraction")
-    return found
+    return parts
 
 
 @lru_cache(maxsize=256)
@@ -152,11 +152,11 @@ class Reader:
         return epoch_seconds(moment, offset, self._zone) * 10**9 + nanoseconds
 
 
-def fractions(pattern: str, found: list[bytes]) -> list[str]:
+def fractions(pattern: str, times: list[bytes]) -> list[str]:
     """The digits that %f reads in those texts that are of the pattern."""
     if not any(piece.kind == "f" and not piece.width for piece in pieces(pattern)):
         return []
-    matches = (expression(pattern).fullmatch(text.decode(errors="replace")) for text in found)
+    matches = (expression(pattern).fullmatch(text.decode(errors="replace")) for text in times)
     return [match["f"] for match in matches if match is not None]
 
 

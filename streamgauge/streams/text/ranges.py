@@ -169,7 +169,7 @@ def ended(data: bytes) -> bytes:
     return data + b"\n" if data and data[-1:] != b"\n" else data
 
 
-#: its type is told wrongly as an exception itself
+#: its stub wrongly says that it is no exception type
 _INVALID = cast(type[Exception], isal_zlib.error)
 
 
@@ -236,8 +236,8 @@ def _aligned(handle: BinaryIO, start: int, at: int) -> int:
     at -= 1
     handle.seek(at)
     while data := handle.read(64 << 10):
-        found = data.find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
         at += len(data)
     return at

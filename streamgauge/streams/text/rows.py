@@ -69,18 +69,18 @@ def _bytes(column: pa.Array) -> bytes:
     return bytes(memoryview(data)[begin:end])
 
 
-def _without_exponent(column: pa.Array, found: pa.Array) -> pa.Array:
+def _without_exponent(column: pa.Array, written: pa.Array) -> pa.Array:
     """The texts of floating numbers, with all digits where Arrow wrote an exponent: below 1e-6, and from 1e10 on."""
-    short = pc.fill_null(pc.match_substring(found, "e"), pa.array([False])[0])
+    short = pc.fill_null(pc.match_substring(written, "e"), pa.array([False])[0])
     if not pc.any(short).as_py():
-        return found
-    numbers, texts = column.filter(short), found.filter(short)
+        return written
+    numbers, texts = column.filter(short), written.filter(short)
     whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), pa.array([2.0**63])[0]))
     integers = pc.if_else(whole, numbers, pa.array([0.0], column.type)[0]).cast(pa.int64()).cast(pa.string())
     others = [
         None if one else f"{Decimal(text):f}" for one, text in zip(whole.to_pylist(), texts.to_pylist(), strict=True)
     ]
-    return pc.replace_with_mask(found, short, pc.coalesce(pa.array(others, pa.string()), integers))
+    return pc.replace_with_mask(written, short, pc.coalesce(pa.array(others, pa.string()), integers))
 
 
 def _decoded(column: pa.Array) -> pa.Array:
@@ -101,18 +101,18 @@ def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return column.cast(pa.string())
     try:
-        found = _decoded(column) if pa.types.is_binary(column.type) else column.cast(pa.string())
+        written = _decoded(column) if pa.types.is_binary(column.type) else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise UserError(
             f"{where}: {column.type} cannot be written as text ({problem}); leave that column out"
         ) from None
     if pa.types.is_floating(column.type):
-        found = _without_exponent(column, found)
-    held = _bytes(found)  # most columns need no change, and a look at all of their bytes at once is quick
+        written = _without_exponent(column, written)
+    held = _bytes(written)  # most columns need no change, and a look at all of their bytes at once is quick
     if b"\n" in held or b"\r" in held:
-        found = pc.replace_substring_regex(found, r"[\r\n]+", " ")
+        written = pc.replace_substring_regex(written, r"[\r\n]+", " ")
     if separator.encode() in held or quote.encode() in held:
-        special = pc.match_substring_regex(found, f"[{re.escape(separator)}{re.escape(quote)}]")
-        doubled = pc.replace_substring(found, quote, quote * 2)
-        found = pc.if_else(special, pc.binary_join_element_wise(quote, doubled, quote, ""), found)
-    return found
+        special = pc.match_substring_regex(written, f"[{re.escape(separator)}{re.escape(quote)}]")
+        doubled = pc.replace_substring(written, quote, quote * 2)
+        written = pc.if_else(special, pc.binary_join_element_wise(quote, doubled, quote, ""), written)
+    return written

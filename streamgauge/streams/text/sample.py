@@ -71,14 +71,15 @@ def sample(source: Source, count: int = LINES) -> Sample:
     parsed, first = parse(data, layout, 0), split.first_line
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
-    found = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
-    out = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"].startswith(beyond.REASON)]
-    found = replace(found, hints=(*hints, *beyond.hints(layout, out)))
-    odd = [(split.path, first + bad["at"], bad["text"]) for bad in found.bad if bad["reason"] == UNBALANCED]
+    result = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
+    bad = result.bad
+    out = [(split.path, first + one["at"], one["text"]) for one in bad if one["reason"].startswith(beyond.REASON)]
+    result = replace(result, hints=(*hints, *beyond.hints(layout, out)))
+    odd = [(split.path, first + one["at"], one["text"]) for one in bad if one["reason"] == UNBALANCED]
     over_lines.refuse(source, odd)
-    if len(found.bad) == lines:
-        raise too_many_bad(source, split.path, first, found.bad[0]["reason"], found.bad[0]["text"], lines, lines)
-    return found
+    if len(bad) == lines:
+        raise too_many_bad(source, split.path, first, bad[0]["reason"], bad[0]["text"], lines, lines)
+    return result
 
 
 def _hints(source: Source, parsed: Parsed, place: Place, *, whole: bool) -> tuple[Hint, ...]:

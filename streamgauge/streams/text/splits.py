@@ -93,21 +93,21 @@ def _header(path: str, source: Source) -> bytes:
 
 def source_splits(source: Source, split_bytes: int) -> list[Split]:
     """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
-    found: list[Split] = []
+    splits: list[Split] = []
     for number, name in enumerate(source.files):
         path = str(place(name))
         mark = mark_of(path)
         if mark[0] == 0:
             raise UserError(f"{path}: the file is empty; name a file with data")
         try:
-            found += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
+            splits += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
         except OSError as problem:
             raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
-    if not found or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
-        return found
-    first = parse(next(found[0].blocks(1 << 20), b""), found[0].layout, 0).events["event_time"]
+    if not splits or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
+        return splits
+    first = parse(next(splits[0].blocks(1 << 20), b""), splits[0].layout, 0).events["event_time"]
     since_ns = int(first[0].as_py()) - _LATE_NS if len(first) else None
-    return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in found]
+    return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in splits]
 
 
 def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:

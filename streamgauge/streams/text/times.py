@@ -154,11 +154,11 @@ def _width(piece: Piece) -> int:
 @lru_cache(maxsize=64)
 def _templates(pattern: str | None) -> dict[int, list[Template]]:
     """Templates of a pattern by total width; without a pattern, those of the usual forms of ISO-8601."""
-    found: dict[int, list[Template]] = {}
+    by_width: dict[int, list[Template]] = {}
     for template in _iso_templates() if pattern is None else _of_any_fraction(pieces(pattern)):
         if all(_width(piece) or not piece.kind for piece in template):
-            found.setdefault(sum(_width(p) if p.kind else 1 for p in template), []).append(template)
-    return found
+            by_width.setdefault(sum(_width(p) if p.kind else 1 for p in template), []).append(template)
+    return by_width
 
 
 def _of_any_fraction(template: Template) -> list[Template]:
