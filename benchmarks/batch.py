@@ -29,6 +29,7 @@ from benchmarks.contest import COLUMNS, Meter, command, make_source, polars, row
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.records.manifests import StreamManifest
 
 MAX_DELAY_MS = 2_000
 TARGET = 20
@@ -194,8 +195,8 @@ def main() -> None:
         copies = Forked(args.cores)
         return lambda: check(generate.write_stream(copies, events, source, experiment, scratch, outputs={kind}))
 
-    def check(manifest: dict[str, Any]) -> None:
-        assert manifest["achieved_out_of_order"] == round(TARGET * args.rows / 100)
+    def check(manifest: StreamManifest) -> None:
+        assert manifest.achieved_out_of_order == round(TARGET * args.rows / 100)
 
     def spark_copy(kind: str) -> Callable[[], None]:
         def copy() -> None:

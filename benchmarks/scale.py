@@ -35,6 +35,8 @@ from benchmarks.contest import make_source
 from streamgauge.base.schemas import FILE_ROWS, events_schema
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Benchmark, Experiment, Source, TimeColumn
+from streamgauge.records.manifests import EventsManifest
+from streamgauge.records.profile import InFile
 from streamgauge.streams.stages import analyze, generate, ingest
 from streamgauge.streams.stages.workers import Forked, Workers
 
@@ -169,8 +171,13 @@ def written(times: Any, place: Path) -> Artifact:
         return ingest.write_rows(pa.Table.from_arrays(columns, schema=schema), place / f"part-{start:012d}.parquet")
 
     files = Forked(2).each(range(0, len(times), FILE_ROWS), write)
-    manifest = {"files": files, "tick": "ns", "columns": {}, "arrival": False, "events": len(times)}
-    return Artifact("events", "shape", place, manifest)
+    count = len(times)
+    manifest = EventsManifest(
+        files=tuple(files), quarantine_file="", events=count, quarantined=0, lines=count, source_lines=count, tick="ns",
+        ticks_per_second=10**9, columns={}, arrival=False, order="file", in_file=InFile(events=count, out_of_order=0),
+        split_bytes=0,
+    )  # fmt: skip
+    return Artifact("events", "shape", place, manifest.to_json())
 
 
 def shapes(rows: int, work: Path) -> Table:
@@ -185,7 +192,7 @@ def shapes(rows: int, work: Path) -> Table:
             wanted = experiment({key: text.format(length=rows) for key, text in delay.items()}, target)
             make = partial(generate.write_stream, Forked(2), written(times(rows), place), source, wanted, out)
             cpu, wall, peak, made = measured(partial(make, outputs={"parquet"}))
-            late = f"{100 * made['achieved_out_of_order'] / rows:.1f} %"
+            late = f"{100 * made.achieved_out_of_order / rows:.1f} %"
             table.add_row(name, late, f"{cpu / rows * MILLION:.3f}", f"{wall:.1f}", f"{peak:.0f}")
     return table
 

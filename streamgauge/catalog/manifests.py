@@ -9,11 +9,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamgauge.base.errors import BUILT_AGAIN, Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote, reading
+
+if TYPE_CHECKING:  # the driver reads manifests and starts often, and pydantic takes long to import
+    from streamgauge.records.manifests import Manifest
+
+M = TypeVar("M", bound="Manifest")
 
 MANIFEST = "manifest.json"
 #: in a manifest: the SHA-256 of each file in the artifact's folder, by name
@@ -31,6 +36,10 @@ class Artifact:
     reused: bool = True
     #: names of files that were hashed
     _intact: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def read(self, kind: type[M]) -> M:
+        """Its manifest as a record. Raises Damaged."""
+        return kind.of(self.manifest, self.path / MANIFEST, BUILT_AGAIN)
 
     def files(self) -> list[Path]:
         """Paths of its data files, in the manifest's order. Raises Damaged."""

@@ -6,10 +6,12 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
 from streamgauge.records.search import SearchAnswer
 from streamgauge.records.trial import LatencyTrial, MeasuredTrial, MeasuredWindow, TurnLatencies
+from streamgauge.records.validation import Validation
 
 RECORDS: dict[str, type[Record]] = {
     "search": SearchAnswer,
@@ -19,6 +21,9 @@ RECORDS: dict[str, type[Record]] = {
     "latency-trials": LatencyTrial,
     "latency-turns": TurnLatencies,
     "profile": Profile,
+"events": EventsManifest,
+    "stream": StreamManifest,
+    "validation": Validation,
 }
 #: their files hold a list of them
 _LISTS = {"latency"}

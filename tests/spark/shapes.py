@@ -19,6 +19,7 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Experiment, Source, TimeColumn
 from streamgauge.streams.stages.generate import write_stream
 from streamgauge.streams.stages.workers import Workers
+from tests import manifests
 
 ROWS, GROUP_ROWS, CHUNK_ROWS = 20_000, 500, 1_000
 MS = 10**6
@@ -43,8 +44,7 @@ def events(name: str, place: Path) -> Artifact:
         pq.write_table(
             pa.table({"seq": np.arange(ROWS), "event_time": times, "line": lines}), file, row_group_size=GROUP_ROWS
         )
-    manifest = {"files": [file.name], "tick": "ns", "columns": {}, "arrival": False, "quarantined": 0}
-    return Artifact("events", "shape", file.parent, manifest)
+    return Artifact("events", "shape", file.parent, manifests.of_events(files=[file.name]))
 
 
 def hashes(workers: Workers, place: Path) -> dict[str, tuple[str, int]]:
@@ -58,7 +58,7 @@ def hashes(workers: Workers, place: Path) -> dict[str, tuple[str, int]]:
         made = write_stream(
             workers, events(name, place), SOURCE, experiment, out, outputs={"csv"}, chunk_rows=CHUNK_ROWS
         )
-        found[name] = made["sha256"], made["achieved_out_of_order"]
+        found[name] = made.sha256, made.achieved_out_of_order
     return found
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from streamgauge import config
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import Artifact
+from tests import manifests
 from tests.oracle import naive
 
 Row = dict[str, Any]
@@ -84,8 +85,8 @@ class Case:
         events = _write(path / "events", self.events, self.schemas["events"], (0, 1))
         stream = _write(path / "stream", self.stream, self.schemas["stream"], self.file_order)
         return (
-            Artifact("events", "tiny", path / "events", {"files": events, "columns": COLUMNS}),
-            Artifact("stream", "tiny", path / "stream", {"files": stream, **self.claims}),
+            Artifact("events", "tiny", path / "events", manifests.of_events(files=events, columns=COLUMNS)),
+            Artifact("stream", "tiny", path / "stream", manifests.of_stream(files=stream, **self.claims)),
         )
 
 

@@ -17,12 +17,14 @@ from streamgauge.base.errors import Infeasible, UserError
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.disorder import definitions
 from streamgauge.streams.stages import generate
 from streamgauge.streams.stages.analyze import measure
 from streamgauge.streams.stages.generate import _header as header_of
 from streamgauge.streams.stages.generate import write_stream
 from streamgauge.streams.stages.workers import Forked
+from tests import manifests
 from tests.conftest import everywhere
 from tests.oracle import naive
 
@@ -50,8 +52,8 @@ def events(directory: Path, times: list[int], rows_per_file: int = 50, rows_per_
             }
         )
         pq.write_table(table, directory / names[-1], row_group_size=rows_per_group)
-    manifest = {"files": names, "tick": "ns", "columns": {"key": "string"}, "arrival": True, "quarantined": 0}
-    manifest["in_file"] = {"events": len(times), "out_of_order": 0, "hints": []}
+    as_read = {"events": len(times), "out_of_order": 0, "hints": []}
+    manifest = manifests.of_events(files=names, columns={"key": "string"}, arrival=True, in_file=as_read)
     return Artifact("events", "test", directory, manifest)
 
 
@@ -65,14 +67,14 @@ def times_of(seed: int, n: int = 400) -> list[int]:
     return (times - np.where(rng.random(n) < 0.1, rng.integers(0, 60, n), 0)).tolist()
 
 
-def read_stream(directory: Path, manifest: dict[str, Any]) -> pa.Table:
-    return pa.concat_tables([pq.read_table(directory / name) for name in manifest["files"]])
+def read_stream(directory: Path, manifest: StreamManifest) -> pa.Table:
+    return pa.concat_tables([pq.read_table(directory / name) for name in manifest.files])
 
 
 @everywhere
 def test_profile_equals_the_definitions(workers: Workers, tmp_path: Path) -> None:
     times = times_of(1)
-    profile = measure(workers, events(tmp_path / "e", times), full=True)
+    profile = measure(workers, events(tmp_path / "e", times), full=True).to_json()
     delays = sorted(naive.delay_of(times))
     pairs = naive.inversions(times)
     assert profile["events"] == 400
@@ -113,9 +115,9 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(workers: Workers, tmp_p
         )
         table = read_stream(out, manifest)
         tables.append(table.to_pydict())
-        hashes.add(manifest["sha256"])
-        assert (manifest["achieved_out_of_order"], manifest["target_out_of_order"]) == (wanted, wanted)
-        assert manifest["newly_delayed"] == wanted - manifest["source_out_of_order"]
+        hashes.add(manifest.sha256)
+        assert (manifest.achieved_out_of_order, manifest.target_out_of_order) == (wanted, wanted)
+        assert manifest.newly_delayed == wanted - manifest.source_out_of_order
         rows = zip(*(tables[-1][name] for name in ("ingestion_time", "event_time", "line")), strict=True)
         csv = b"".join(b"%d,%d,%s" % row for row in rows)
         assert (out / "stream.csv").read_bytes() == csv
@@ -143,8 +145,8 @@ def test_a_chunk_written_in_slices_is_the_same(
             Forked(processes), source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv-parts", "jsonl"},
             chunk_rows=400,
         )  # fmt: skip
-        csv = b"".join((out / part).read_bytes() for part in manifest["csv_files"])
-        made.append((manifest["sha256"], read_stream(out, manifest), csv, (out / "stream.jsonl").read_bytes()))
+        csv = b"".join((out / part).read_bytes() for part in manifest.csv_files)
+        made.append((manifest.sha256, read_stream(out, manifest), csv, (out / "stream.jsonl").read_bytes()))
     assert made[0] == made[1]
 
 
@@ -160,7 +162,7 @@ def test_lines_beyond_two_gigabytes_are_taken_in_parts(tmp_path: Path, monkeypat
         source, out = events(tmp_path / f"events {name}", times_of(2), 90), tmp_path / name
         out.mkdir()
         manifest = write_stream(Forked(1), source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"})
-        made.append((manifest["sha256"], read_stream(out, manifest), (out / "stream.csv").read_bytes()))
+        made.append((manifest.sha256, read_stream(out, manifest), (out / "stream.csv").read_bytes()))
         monkeypatch.setattr(generate._Writer, "_columns", overflow)
     assert made[0] == made[1]
 
@@ -194,7 +196,7 @@ def test_the_hash_is_what_its_description_says(workers: Workers, tmp_path: Path)
         for block in [*blocks, rows]
         if block
     ]
-    assert manifest["sha256"] == hashlib.sha256(b"".join(digests)).hexdigest()
+    assert manifest.sha256 == hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 @everywhere
@@ -207,9 +209,9 @@ def test_beyond_the_bound_is_refused_or_closest(workers: Workers, tmp_path: Path
     assert list(out.iterdir()) == []
     closest = experiment(80, 50, on_infeasible="closest")
     manifest = write_stream(workers, source, SOURCE, closest, out, outputs={"parquet"})
-    assert manifest["infeasible"]
-    assert manifest["achieved_out_of_order"] == manifest["feasible_max"] < manifest["target_out_of_order"] == 80
-    assert sum(naive.out_of_order(read_stream(out, manifest)["event_time"].to_pylist())) == manifest["feasible_max"]
+    assert manifest.infeasible
+    assert manifest.achieved_out_of_order == manifest.feasible_max < manifest.target_out_of_order == 80
+    assert sum(naive.out_of_order(read_stream(out, manifest)["event_time"].to_pylist())) == manifest.feasible_max
 
 
 @everywhere
@@ -223,8 +225,8 @@ def test_a_stream_as_it_came_is_the_source_and_below_it_the_ways_out_are_told(wo
     table = read_stream(tmp_path / "s", manifest)
     assert table["event_time"].to_pylist() == times
     assert table["ingestion_time"].to_pylist() == naive.bases(times)
-    counts = [manifest[f"{name}_out_of_order"] for name in ("source", "target", "achieved")]
-    assert (counts, manifest["newly_delayed"], manifest["delay_max"]) == ([own] * 3, 0, 0)
+    counts = [getattr(manifest, f"{name}_out_of_order") for name in ("source", "target", "achieved")]
+    assert (counts, manifest.newly_delayed, manifest.delay_max) == ([own] * 3, 0, 0)
     ways = "choose order: event_time to begin with events in order, target: source to take them as they came, or a"
     with pytest.raises(Infeasible, match=ways):
         write_stream(workers, source, SOURCE, experiment(0, 50), tmp_path / "s", outputs={"parquet"})

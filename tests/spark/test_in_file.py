@@ -38,8 +38,8 @@ def files(folder: Path) -> list[Path]:
 def measured(workers: Workers, root: Path, sources: list[Path], **source: Any) -> InFile:
     events = ingest.run(workers, benchmark(sources, **source), Store(root), split_bytes=100)
     profile = analyze.measure(workers, events)
-    assert profile["in_file"] == events.manifest["in_file"]
-    return InFile.model_validate(profile["in_file"])
+    assert profile.to_json()["in_file"] == events.manifest["in_file"]
+    return profile.in_file
 
 
 @everywhere

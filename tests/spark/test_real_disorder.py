@@ -29,7 +29,7 @@ COMMITS: dict[str, Any] = {
 
 
 def profile(workers: Workers, root: Path, file: Path, **source: Any) -> dict[str, Any]:
-    return measure(workers, ingest.run(workers, benchmark(file, **source), Store(root), split_bytes=200_000))
+    return measure(workers, ingest.run(workers, benchmark(file, **source), Store(root), split_bytes=200_000)).to_json()
 
 
 def late_by_duckdb(file: Path, time: str) -> tuple[int, int]:

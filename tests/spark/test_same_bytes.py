@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,7 @@ def made(workers: Workers, root: Path, file: Path, source: dict[str, Any]) -> di
     )  # fmt: skip
     files = {file.name: file.read_bytes() for file in (*events.files(), *out.iterdir())}
     found = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    return {**found, "stream": stream["sha256"], "profile": json.dumps(measure(workers, events))}
+    return {**found, "stream": stream.sha256, "profile": measure(workers, events).model_dump_json()}
 
 
 @pytest.mark.parametrize("name", SETS)

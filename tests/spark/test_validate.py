@@ -15,8 +15,10 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.bench.engines.spark.engine import settings
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Experiment
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.keys import events_key, stream_key, validation_key
 from streamgauge.streams.stages import facts, validate
+from tests import manifests
 from tests.conftest import ROOT
 from tests.spark.mutations import (
     OF_THE_CLAIMS,
@@ -37,6 +39,11 @@ def context(tmp_path: Path) -> Any:
     return validate.new_context(tmp_path / "docs")
 
 
+def claimed(case: Case) -> StreamManifest:
+    """The manifest of the case's stream."""
+    return StreamManifest.model_validate(manifests.of_stream(**case.claims))
+
+
 @pytest.fixture
 def few_tasks(spark: Any) -> Iterator[None]:
     """Settings under which many small streams are checked at a lower cost; the stage below runs without them."""
@@ -45,7 +52,7 @@ def few_tasks(spark: Any) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def measured(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def measured(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> facts.Measured:
     """Facts of the sound stream's rows, whatever its manifest claims."""
     return facts.measure(spark, *SOUND.write(tmp_path_factory.mktemp("sound")))
 
@@ -67,11 +74,11 @@ def test_a_corrupted_stream_fails_exactly_the_stated_expectations(
 @pytest.mark.spark
 @pytest.mark.parametrize("name", OF_THE_CLAIMS)
 def test_another_claim_of_the_manifest_fails_exactly_the_stated_expectations(
-    context: Any, measured: dict[str, Any], name: str
+    context: Any, measured: facts.Measured, name: str
 ) -> None:
     case = copy.deepcopy(SOUND)
     claim(name)(case)
-    found = facts.beside_claims(measured, case.claims, case.experiment)
+    found = facts.beside_claims(measured, claimed(case), case.experiment)
     judged = validate.judge(context, SUITES / "stream_facts.json", found)
     assert {e.name for e in judged if not e.success} == OF_THE_CLAIMS[name]
 
@@ -79,18 +86,18 @@ def test_another_claim_of_the_manifest_fails_exactly_the_stated_expectations(
 @pytest.mark.spark
 @pytest.mark.parametrize(("percent", "expected"), [(90, 45), (30, 45), (20, 30), (0, len(SOUND.source_late()))])
 def test_the_closest_target_lies_between_the_source_and_the_bound(
-    measured: dict[str, Any], percent: int, expected: int
+    measured: facts.Measured, percent: int, expected: int
 ) -> None:
     """The sound stream holds 45 of 150, which its manifest says to be the bound."""
     experiment = SOUND.experiment.model_copy(update={"on_infeasible": "closest", "target_percent": percent})
-    row = facts.beside_claims(measured, SOUND.claims, experiment)
+    row = facts.beside_claims(measured, claimed(SOUND), experiment)
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (percent * 150 // 100, expected)
 
 
 @pytest.mark.spark
-def test_a_stream_as_it_came_is_to_have_the_disorder_of_its_source(measured: dict[str, Any]) -> None:
+def test_a_stream_as_it_came_is_to_have_the_disorder_of_its_source(measured: facts.Measured) -> None:
     as_it_came = Experiment(name="e", target="source")
-    row = facts.beside_claims(measured, SOUND.claims, as_it_came)
+    row = facts.beside_claims(measured, claimed(SOUND), as_it_came)
     own = len(SOUND.source_late())
     assert (row["target_out_of_order"], row["expected_out_of_order"]) == (own, own)
 
@@ -101,7 +108,7 @@ def test_the_order_in_which_columns_are_declared_is_no_matter(spark: Any, contex
     """A change of the order changes no key, so data of another order are found."""
     columns = dict(reversed(BENCHMARK.source.columns.items()))
     assert list(columns) != list(BENCHMARK.source.columns)
-    swapped = BENCHMARK.model_copy(update={"source": BENCHMARK.source.model_copy(update={"columns": columns})})
+    swapped = BENCHMARK.source.model_copy(update={"columns": columns})
     assert validate.validate(spark, context, *SOUND.write(tmp_path), swapped, SOUND.experiment, SUITES).failed == []
 
 
@@ -118,8 +125,7 @@ def test_a_user_s_own_suite_judges_the_events_and_is_in_the_data_docs(spark: Any
 
     def validated(*files: Path) -> validate.Validation:
         source = BENCHMARK.source.model_copy(update={"expectations": tuple(map(str, files))})
-        made = BENCHMARK.model_copy(update={"source": source})
-        return validate.validate(spark, context, *given, made, SOUND.experiment, SUITES)
+        return validate.validate(spark, context, *given, source, SOUND.experiment, SUITES)
 
     found = validated(suite)
     assert [one.name for one in found.failed] == ["ours-2-expect_column_value_lengths_to_equal"]
@@ -154,7 +160,7 @@ def test_broken_data_fail_exactly_the_stated_expectations(
         mutate, fails = OF_THE_DATA[dataset, name]
         case.schemas[dataset] = mutate(case.schemas[dataset], getattr(case, dataset))
         must_fail |= fails
-    found = validate.validate(spark, context, *case.write(tmp_path), BENCHMARK, case.experiment, SUITES)
+    found = validate.validate(spark, context, *case.write(tmp_path), BENCHMARK.source, case.experiment, SUITES)
     assert {e.name for e in found.failed} == must_fail
     assert found.facts is None  # not measured on data that have no such columns, types or values
 

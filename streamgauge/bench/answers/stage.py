@@ -26,6 +26,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.config import Benchmark, Experiment, System
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")
@@ -47,7 +48,8 @@ def run(
     stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
     events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
     if percent is None:
-        percent = 100 * stream.manifest["achieved_out_of_order"] / max(1, stream.manifest["events"])
+        made = stream.read(StreamManifest)
+        percent = 100 * made.achieved_out_of_order / max(1, made.events)
     first, *others = asked(benchmark)
     elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.base.errors import Infeasible, UserError
+from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import at_index, next_larger, range_maximum
 from streamgauge.streams.disorder.chunks import Chunk, Piece, Window
 from streamgauge.streams.disorder.definitions import Times
@@ -28,14 +29,6 @@ BINS = 1 << SELECT_BITS
 Counts = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The delayed records: those effective at threshold bin + 1 with (draw, seq) <= (bin, last_seq)."""
-
-    bin: int  # −1: none
-    last_seq: int
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.base.units import Tick, ticks_per_second
+from streamgauge.records.profile import BinnedDelays, Delays, Frequency
 from streamgauge.streams.disorder.definitions import Times, rank_of, running_maximum
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -23,6 +25,13 @@ _ONE = 1023 << _MANTISSA_BITS  # bucket of 1
 _ZERO = 1 << 14  # index of the value 0; positive values above, negative below
 BUCKETS = 2 * _ZERO + (1 << 9)
 Counts = npt.NDArray[np.int64]
+R = TypeVar("R")
+
+
+class Walk(Protocol):
+    """Reads the data and returns f(values) of each of its parts; these results should be small."""
+
+    def __call__(self, f: Callable[[Times], R], /) -> list[R]: ...
 
 
 def bucket_of(values: Times) -> npt.NDArray[np.int64]:
@@ -92,32 +101,32 @@ class Spread:
                 place -= self.buckets[bucket]
         return placed
 
-    def summary(self, quantiles: Mapping[str, float | int]) -> dict[str, Any]:
+    def summary(self, quantiles: Mapping[str, int]) -> Delays:
         """Returns min, p50, p90, p99, max and mean in ticks; all None without a value."""
         if not self.count:
-            return dict.fromkeys(("min", *QUANTILES, "max", "mean"))
-        return {"min": self.smallest, **quantiles, "max": self.largest, "mean": self.total / self.count}
+            return Delays(min=None, p50=None, p90=None, p99=None, max=None, mean=None)
+        return Delays(min=self.smallest, **quantiles, max=self.largest, mean=self.total / self.count)
 
-    def approximate(self) -> dict[str, Any]:
-        """The summary, without a second pass; its quantiles have a relative error of at most 2^-8."""
-        quantiles: dict[str, float | int] = {}
+    def approximate(self) -> BinnedDelays:
+        """The summary and its bins, without a second pass; its quantiles have a relative error of at most 2^-8."""
+        quantiles: dict[str, int] = {}
         for name, (bucket, _) in self.ranks(self.places()).items():
             low, high = bucket_edges(bucket)
             quantiles[name] = min(max((low + high - 1) // 2, self.smallest), self.largest)
-        return self.summary(quantiles)
+        return BinnedDelays(**dict(self.summary(quantiles)), histogram=self.histogram())
 
-    def histogram(self, bins_per_octave: int = 4) -> list[list[int]]:
-        """[low, high, count] of each bin of the values ≥ 0, in ticks; empty bins are left out."""
+    def histogram(self, bins_per_octave: int = 4) -> tuple[tuple[int, int, int], ...]:
+        """(low, high, count) of each bin of the values ≥ 0, in ticks; empty bins are left out."""
         merged: dict[int, int] = {}
         step = (1 << _MANTISSA_BITS) // bins_per_octave
         for bucket, count in self.buckets.items():
             if bucket >= _ZERO:
                 start = _ZERO if bucket == _ZERO else (bucket - _ZERO - 1) // step * step + _ZERO + 1
                 merged[start] = merged.get(start, 0) + count
-        return [
-            [bucket_edges(start)[0], bucket_edges(start + (step - 1 if start > _ZERO else 0))[1], count]
+        return tuple(
+            (bucket_edges(start)[0], bucket_edges(start + (step - 1 if start > _ZERO else 0))[1], count)
             for start, count in sorted(merged.items())
-        ]
+        )
 
 
 #: most values that are fetched for a quantile; a range that holds more is cut first
@@ -149,7 +158,7 @@ class _Range:
 
 def exact_quantiles(
     spread: Spread,
-    walk: Callable[[Callable[[Times], Any]], list[Any]],
+    walk: Walk,
     *,
     fetched: int = FETCHED,
     places: Mapping[str, int] | None = None,
@@ -157,7 +166,6 @@ def exact_quantiles(
     """Exact quantiles of the values that spread summarises; at most `fetched` values are fetched for each.
 
     places: other 0-based ranks, by name, whose values are wanted.
-    walk(f) reads the data and returns f(values) of each of its parts; these results should be small.
     """
     ranks = spread.ranks(spread.places() if places is None else places)
     edges = _edges(walk, sorted({bucket for bucket, _ in ranks.values()})) if ranks else {}
@@ -165,7 +173,7 @@ def exact_quantiles(
         name: _Range(*edges[bucket], place, spread.buckets[bucket]) for name, (bucket, place) in ranks.items()
     }  # fmt: skip
     while wide := sorted({(r.low, r.high) for r in wanted.values() if r.count > fetched and r.high > r.low}):
-        parts = walk(lambda values, wide=wide: [_parts_of(values, low, high) for low, high in wide])  # type: ignore[misc]
+        parts = walk(partial(_counts_in, wide))
         counts = dict(zip(wide, np.sum(parts, axis=0), strict=True))
         wanted = {
             name: r.cut(counts[r.low, r.high]) if (r.low, r.high) in counts else r for name, r in wanted.items()
@@ -179,7 +187,7 @@ def exact_quantiles(
     }
 
 
-def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
+def _edges(walk: Walk, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Maps each bucket to its smallest and largest value; all values between these are in the same bucket."""
 
     def extremes(values: Times) -> list[tuple[int, int] | None]:
@@ -188,15 +196,16 @@ def _edges(walk: Callable[[Callable[[Times], Any]], list[Any]], buckets: Sequenc
         return [(int(some.min()), int(some.max())) if len(some) else None for some in members]
 
     parts = walk(extremes)
-    ends = {bucket: [part[k] for part in parts if part[k] is not None] for k, bucket in enumerate(buckets)}
+    ends = {bucket: [pair for part in parts if (pair := part[k]) is not None] for k, bucket in enumerate(buckets)}
     return {bucket: (min(low for low, _ in some), max(high for _, high in some)) for bucket, some in ends.items()}
 
 
-def _parts_of(values: Times, low: int, high: int) -> Counts:
-    """Number of values in each of _CUTS equal parts of [low, high]."""
-    inside = values[(values >= low) & (values <= high)]
-    width = (high - low) // _CUTS + 1
-    counts: Counts = np.bincount((inside - low) // width, minlength=_CUTS)
+def _counts_in(spans: Sequence[tuple[int, int]], values: Times) -> list[Counts]:
+    """Number of values in each of _CUTS equal parts of each span [low, high]."""
+    counts: list[Counts] = []
+    for low, high in spans:
+        inside = values[(values >= low) & (values <= high)]
+        counts.append(np.bincount((inside - low) // ((high - low) // _CUTS + 1), minlength=_CUTS))
     return counts
 
 
@@ -287,15 +296,15 @@ def frequency_bins(time_min: int, time_max: int, tick: Tick, wanted: int = 200) 
     return start, width, (time_max - start) // width + 1
 
 
-def frequency_summary(counts: Counts, start: int, bin_ticks: int, tick: Tick) -> dict[str, Any]:
+def frequency_summary(counts: Counts, start: int, bin_ticks: int, tick: Tick) -> Frequency:
     """Mean and peak events per second, and the index of dispersion (variance / mean) of the bins' counts."""
     seconds = bin_ticks / ticks_per_second(tick)
     mean = float(counts.mean())
-    return {
-        "bin_ticks": bin_ticks,
-        "start": start,
-        "counts": counts.tolist(),
-        "mean_per_s": mean / seconds,
-        "peak_per_s": float(counts.max()) / seconds,
-        "dispersion": float(counts.var()) / mean if mean else None,
-    }
+    return Frequency(
+        bin_ticks=bin_ticks,
+        start=start,
+        counts=tuple(counts.tolist()),
+        mean_per_s=mean / seconds,
+        peak_per_s=float(counts.max()) / seconds,
+        dispersion=float(counts.var()) / mean if mean else None,
+    )

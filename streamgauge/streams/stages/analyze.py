@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark
-from streamgauge.records.profile import Profile
+from streamgauge.records.manifests import EventsManifest, ProfileManifest
+from streamgauge.records.profile import Profile, RecordedDelays, Span
 from streamgauge.streams.disorder import definitions
 from streamgauge.streams.disorder.definitions import Times
 from streamgauge.streams.disorder.profile import (
     LATE_OF,
     Part,
     Spread,
+    Walk,
     enough_places,
     exact_quantiles,
     frequency_bins,
@@ -37,6 +38,7 @@ from streamgauge.streams.disorder.row_groups import (
 from streamgauge.streams.keys import events_key, profile_key
 from streamgauge.streams.stages.workers import Workers
 
+R = TypeVar("R")
 #: --full sorts on one machine: about 100 bytes an event
 FULL_LIMIT = 50_000_000
 
@@ -54,19 +56,19 @@ def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = Fa
     def make(build: Build) -> None:
         events = store.need("events", events_key(store, benchmark), "ingest")
         try:
-            profile = Profile.of(measure(workers, events, full=full), "the profile")
+            profile = measure(workers, events, full=full)
         except TooWide as problem:
             raise UserError(f"{', '.join(benchmark.source.files)}: {problem}; check source.time") from None
         profile.write(build.path / "profile.json")
-        build.manifest |= {"events": events.key, "full": full}
+        build.manifest |= ProfileManifest(events=events.key, full=full).to_json()
 
     return store.made("profile", profile_key(store, benchmark, full=full), make)
 
 
-def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[str, Any]:
+def measure(workers: Workers, events: Artifact, *, full: bool = False) -> Profile:
     """Measures the profile of an artifact with event times in stream order. Raises TooWide."""
-    groups = row_groups(events.files())
-    tick: Tick = events.manifest["tick"]
+    groups, manifest = row_groups(events.files()), events.read(EventsManifest)
+    tick = manifest.tick
     low, high = min(g.time_min for g in groups), max(g.time_max for g in groups)
     if high - low >= 2**63:
         raise TooWide(f"event times span more than 2^63 {tick}, from {low} to {high} {tick}")
@@ -83,35 +85,36 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> dict[s
 
     enough = enough_places(whole.events, whole.out_of_order)
     exact = exact_quantiles(whole.delays, _walk(workers, groups, delays), places=whole.delays.places() | enough)
-    delay = whole.delays.summary({name: exact[name] for name in whole.delays.places()})
     late = [count for count in whole.late.tolist() if count] + [0]
-    steps = [*grid, delay["max"]] if whole.out_of_order else grid  # at the longest delay no event is late
-    return {
-        "events": whole.events,
-        "tick": tick,
-        "out_of_order": whole.out_of_order,
-        "quarantined": events.manifest.get("quarantined", 0),
-        "adjacent_descents": whole.descents,
-        "runs": whole.descents + 1,
-        **(_full(groups) if full else dict.fromkeys(("inversions", "distance", "interleaved"))),
-        "delay": delay,
-        "delay_histogram": whole.delays.histogram(),
-        "watermark_curve": [list(step) for step in zip(steps, late, strict=False)],
-        "enough_delay": {**{name: exact.get(name, 0) for name in LATE_OF}, "none": delay["max"] or 0},
-        "frequency": frequency_summary(whole.frequency, start, width, tick),
-        "event_time": {"min": low, "max": high},
-        "in_file": events.manifest["in_file"],
-        "recorded_delay": _recorded_delay(workers, groups) if events.manifest.get("arrival") else None,
-    }
+    longest = whole.delays.largest if whole.out_of_order else 0
+    steps = [*grid, longest] if whole.out_of_order else grid  # at the longest delay no event is late
+    inversions, distance, interleaved = _full(groups) if full else (None, None, None)
+    return Profile(
+        events=whole.events,
+        tick=tick,
+        out_of_order=whole.out_of_order,
+        quarantined=manifest.quarantined,
+        adjacent_descents=whole.descents,
+        runs=whole.descents + 1,
+        inversions=inversions,
+        distance=distance,
+        interleaved=interleaved,
+        delay=whole.delays.summary({name: exact[name] for name in whole.delays.places()}),
+        delay_histogram=whole.delays.histogram(),
+        watermark_curve=tuple(zip(steps, late, strict=False)),
+        enough_delay={**{name: exact.get(name, 0) for name in LATE_OF}, "none": longest},
+        frequency=frequency_summary(whole.frequency, start, width, tick),
+        event_time=Span(min=low, max=high),
+        in_file=manifest.in_file,
+        recorded_delay=_recorded_delay(workers, groups) if manifest.arrival else None,
+    )
 
 
-def _walk(
-    workers: Workers, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]
-) -> Callable[[Callable[[Times], Any]], list[Any]]:
+def _walk(workers: Workers, groups: Sequence[RowGroup], values: Callable[[RowGroup], Times]) -> Walk:
     """Returns a function of f, which runs f on the values of each row group in tasks and returns the results."""
 
-    def walk(f: Callable[[Times], Any]) -> list[Any]:
-        def of(share: list[RowGroup]) -> list[Any]:
+    def walk(f: Callable[[Times], R], /) -> list[R]:
+        def of(share: list[RowGroup]) -> list[R]:
             return [f(values(group)) for group in share]
 
         return [one for some in workers.each(shares(groups, workers.cores), of) for one in some]
@@ -119,22 +122,18 @@ def _walk(
     return walk
 
 
-def _full(groups: Sequence[RowGroup]) -> dict[str, int]:
-    """The measures that need the whole stream in one place (Chandramouli et al., ICDE 2018)."""
+def _full(groups: Sequence[RowGroup]) -> tuple[int, int, int]:
+    """Inversions, distance, interleaved: these need the whole stream in one place (Chandramouli et al., ICDE 2018)."""
     if total_rows(groups) > FULL_LIMIT:
         raise UserError(
             f"--full: found {total_rows(groups)} events, allowed: {FULL_LIMIT}, since inversions, distance and "
             "interleaved need all of them on one machine; leave --full out"
         )
     times = read_times(groups)
-    return {
-        "inversions": definitions.inversions(times),
-        "distance": definitions.distance(times),
-        "interleaved": definitions.interleaved(times),
-    }
+    return definitions.inversions(times), definitions.distance(times), definitions.interleaved(times)
 
 
-def _recorded_delay(workers: Workers, groups: Sequence[RowGroup]) -> dict[str, Any]:
+def _recorded_delay(workers: Workers, groups: Sequence[RowGroup]) -> RecordedDelays:
     """Summary of arrival − event time, in ticks, where a row has both: negative ones are counted, never dropped."""
 
     def recorded(group: RowGroup) -> tuple[Times, int]:
@@ -156,4 +155,5 @@ def _recorded_delay(workers: Workers, groups: Sequence[RowGroup]) -> dict[str, A
     spread = sum((part for part, _ in parts), Spread())
     walk = _walk(workers, groups, lambda group: recorded(group)[0])
     summary = spread.summary(exact_quantiles(spread, walk))
-    return {**summary, "negative": spread.negative, "missing": sum(missing for _, missing in parts)}
+    missing = sum(missing for _, missing in parts)
+    return RecordedDelays(**dict(summary), negative=spread.negative, missing=missing)

@@ -6,7 +6,7 @@ anywhere. Content is compared by sums of hashes, positions by one join on seq.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -24,6 +24,8 @@ from streamgauge.base.places import opened
 from streamgauge.base.schemas import STREAM
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Experiment
+from streamgauge.records.manifests import StreamManifest
+from streamgauge.records.validation import Facts
 from streamgauge.streams.disorder import definitions, row_groups
 from streamgauge.streams.disorder.row_groups import RowGroup
 from streamgauge.streams.stages import frames
@@ -46,45 +48,54 @@ _WORD = 1 << 64
 Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
 
 
-def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> dict[str, int | str]:
+def facts(spark: SparkSession, events: Artifact, stream: Artifact, experiment: Experiment) -> Facts:
     """Returns each fact by its name: counts as integers, sums of hashes as text; none is ever None.
 
     Both artifacts must have their columns, with the right types and without nulls.
     """
-    return beside_claims(measure(spark, events, stream), stream.manifest, experiment)
+    return beside_claims(measure(spark, events, stream), stream.read(StreamManifest), experiment)
 
 
-def measure(spark: SparkSession, events: Artifact, stream: Artifact) -> dict[str, int | str]:
+@dataclass(frozen=True)
+class Measured:
+    """Counts, and sums of hashes as text, of the rows of a stream and its events, by name."""
+
+    counts: dict[str, int]
+    sums: dict[str, str]
+
+
+def measure(spark: SparkSession, events: Artifact, stream: Artifact) -> Measured:
     """Measures the facts of the rows alone."""
     sources = row_groups.row_groups(events.files())
-    placed = row_groups.row_groups(stream.files())
+    placed, claimed = row_groups.row_groups(stream.files()), stream.read(StreamManifest)
     bin_shift = _bin_shift(sources)
     contents = _contents({"events": read(spark, events), "stream": read(spark, stream)}, bin_shift)
     before, after = contents["events"], contents["stream"]
     bins = before.bins.keys() | after.bins.keys()
-    return {
+    counts = {
         "events_rows": before.rows,
         "stream_rows": after.rows,
         "bins": len(bins),
         "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
-        **_places(spark, sources, placed, stream.manifest["delay_min"], stream.manifest["delay_max"]),
-        **{f"{dataset}_{name}_sum": text for dataset, of in contents.items() for name, text in of.sums.items()},
+        **_places(spark, sources, placed, claimed.delay_min, claimed.delay_max),
     }
+    sums = {f"{dataset}_{name}_sum": text for dataset, of in contents.items() for name, text in of.sums.items()}
+    return Measured(counts, sums)
 
 
-def beside_claims(
-    measured: Mapping[str, Any], claimed: Mapping[str, Any], experiment: Experiment
-) -> dict[str, int | str]:
+def beside_claims(measured: Measured, claimed: StreamManifest, experiment: Experiment) -> Facts:
     """Adds what the experiment asks for, and as `claimed_*` the counts of the stream's manifest."""
-    own, wanted = measured["source_out_of_order"], experiment.fraction
-    target = expected = own if wanted is None else round(wanted * measured["events_rows"])
+    counts, claims = measured.counts, claimed.model_dump()
+    own, wanted = counts["source_out_of_order"], experiment.fraction
+    target = expected = own if wanted is None else round(wanted * counts["events_rows"])
     if experiment.on_infeasible == "closest":
-        expected = min(max(target, own), claimed["feasible_max"])
-    complete = {
-        **measured,
+        expected = min(max(target, own), claimed.feasible_max)
+    complete: Facts = {
+        **counts,
+        **measured.sums,
         "target_out_of_order": target,
         "expected_out_of_order": expected,
-        **{f"claimed_{name}": claimed[name] for name in CLAIMS},
+        **{f"claimed_{name}": claims[name] for name in CLAIMS},
     }
     # an expectation passes a missing value unnoticed
     if missing := [name for name, value in complete.items() if value is None]:

@@ -22,11 +22,11 @@ from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.records.manifests import EventsManifest, Selection, StreamManifest
 from streamgauge.streams.disorder import generation
 from streamgauge.streams.disorder.chunks import Chunk, chunks
 from streamgauge.streams.disorder.definitions import running_maximum
 from streamgauge.streams.disorder.delays import DelayTable, table
-from streamgauge.streams.disorder.generation import Selection
 from streamgauge.streams.disorder.hash import StreamHash, join
 from streamgauge.streams.disorder.output import Output, generate_chunk
 from streamgauge.streams.disorder.profile import Spread
@@ -73,7 +73,7 @@ def run(
             build.path,
             outputs={"parquet", *experiment.outputs},  # later stages read Parquet
             chunk_rows=chunk_rows,
-        )
+        ).to_json()
 
     return store.made("stream", stream_key(store, benchmark, experiment), make)
 
@@ -112,10 +112,10 @@ def write_stream(
     *,
     outputs: Collection[str],
     chunk_rows: int = CHUNK_ROWS,
-) -> dict[str, Any]:
+) -> StreamManifest:
     """Writes the stream's files in those formats (see config.streams.Output); returns its manifest."""
-    groups = row_groups(events.files())
-    delay = table(experiment.delay, events.manifest["tick"])
+    groups, given = row_groups(events.files()), events.read(EventsManifest)
+    delay = table(experiment.delay, given.tick)
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
         raise UserError(
             f"delay.max: found {experiment.delay.max}, which can delay the last event "
@@ -141,7 +141,7 @@ def write_stream(
         experiment.fraction,
         closest=experiment.on_infeasible == "closest",
     )
-    schema = stream_schema(events.manifest["columns"], arrival=events.manifest["arrival"])
+    schema = stream_schema(given.columns, arrival=given.arrival)
     writer = _Writer(
         directory, groups, delay, seed, solution.selection, schema, outputs, source, head, _a_file(groups, cuts)
     )
@@ -151,40 +151,39 @@ def write_stream(
     if rows != solution.events or late != solution.aimed:
         raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
                         "the events changed while they were read; run again")  # fmt: skip
-    texts = {"csv_files": list[str]()}
+    texts: dict[str, tuple[str, ...]] = {"csv_files": ()}
     for one in (one for one in stream_texts.FILES if one in outputs):
         names = [name for w in written for name in w.texts[one]]
         if one != "csv-parts":
             names = [stream_texts.join(directory, names, f"stream.{stream_texts.ENDINGS[one]}")] if names else []
-        texts[stream_texts.FILES[one]] = names
+        texts[stream_texts.FILES[one]] = tuple(names)
     delayed = sum((w.tally.delayed for w in written), Spread())
     observed = sum((w.tally.observed for w in written), Spread())
-    return {
-        "events_key": events.key,
-        "tick": events.manifest["tick"],
-        "columns": events.manifest["columns"],
-        "arrival": events.manifest["arrival"],
-        "seed": seed,
-        "target_percent": experiment.target_percent,  # None: as it came
-        "events": rows,
-        "quarantined": events.manifest.get("quarantined", 0),  # lines of the source that are no events
-        "source_out_of_order": solution.source_out_of_order,
-        "target_out_of_order": solution.target,
-        "aimed_out_of_order": solution.aimed,
-        "achieved_out_of_order": late,
-        "feasible_max": solution.maximum,
-        "infeasible": solution.aimed != solution.target,
-        "newly_delayed": delayed.count,
-        "selection": {"bin": solution.selection.bin, "last_seq": solution.selection.last_seq},
-        "delay_min": delay.minimum,
-        "delay_max": delay.maximum,
-        "delay_table": list(delay.ticks),
-        "drawn_delay": {**delayed.approximate(), "histogram": delayed.histogram()},
-        "observed_delay": {**observed.approximate(), "histogram": observed.histogram()},
-        "sha256": join([w.tally.digest for w in written]),
-        "files": [name for w in written for name in w.files],
-        **texts,
-    }
+    return StreamManifest(
+        events_key=events.key,
+        tick=given.tick,
+        columns=given.columns,
+        arrival=given.arrival,
+        seed=seed,
+        target_percent=experiment.target_percent,
+        events=rows,
+        quarantined=given.quarantined,
+        source_out_of_order=solution.source_out_of_order,
+        target_out_of_order=solution.target,
+        aimed_out_of_order=solution.aimed,
+        achieved_out_of_order=late,
+        feasible_max=solution.maximum,
+        infeasible=solution.aimed != solution.target,
+        newly_delayed=delayed.count,
+        selection=solution.selection,
+        delay_min=delay.minimum,
+        delay_max=delay.maximum,
+        delay_table=delay.ticks,
+        drawn_delay=delayed.approximate(),
+        observed_delay=observed.approximate(),
+        sha256=join([w.tally.digest for w in written]),
+        files=tuple(name for w in written for name in w.files),
+    ).model_copy(update=texts)
 
 
 @dataclass(frozen=True)

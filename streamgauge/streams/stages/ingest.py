@@ -14,7 +14,6 @@ from functools import reduce
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Nexmark, Source
+from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.disorder.hints import NONE_SKIPPED, Place, Skipped
 from streamgauge.streams.keys import events_key
 from streamgauge.streams.nexmark.generator import Generator, rows
@@ -58,22 +58,23 @@ def run(
     splits = source_splits(source, split_bytes)
 
     def make(build: Build) -> None:
-        build.manifest["doubts"] = sample(source).doubts if source.files else []
+        doubts = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        build.manifest |= _build(workers, benchmark, splits, build.path, split_bytes, lines)
-        over_lines.refuse(source, _bad_lines(build.path / build.manifest["quarantine_file"], over_lines.UNBALANCED))
-        build.manifest["sources"] = store.source_fingerprint(source.files)
-        _check_quality(source, build.manifest, build.path)
+        manifest = _build(workers, benchmark, splits, build.path, split_bytes, lines)
+        over_lines.refuse(source, _bad_lines(build.path / manifest.quarantine_file, over_lines.UNBALANCED))
+        sources = tuple(store.source_fingerprint(source.files))
+        build.manifest |= manifest.model_copy(update={"doubts": tuple(doubts), "sources": sources}).to_json()
+        _check_quality(source, manifest, build.path)
 
     artifact = store.made("events", events_key(store, benchmark), make)
     if artifact.reused:
-        _check_quality(source, artifact.manifest, artifact.path)
+        _check_quality(source, artifact.read(EventsManifest), artifact.path)
     return artifact
 
 
 def _build(
     workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int, lines: bool
-) -> dict[str, Any]:
+) -> EventsManifest:
     source = benchmark.source
     if source.nexmark is not None:
         source_lines, limit, wrote = _generated(workers, benchmark, source.nexmark, path)
@@ -97,21 +98,21 @@ def _build(
     quarantined = _rows(path / quarantine)
     if events + quarantined != limit:
         raise RuntimeError(f"wrote {events} events and {quarantined} bad lines, expected {limit} in all")
-    return {
-        "files": files,
-        "quarantine_file": quarantine,
-        "events": events,
-        "quarantined": quarantined,
-        "lines": limit,
-        "source_lines": source_lines,
-        "tick": source.tick,
-        "ticks_per_second": ticks_per_second(source.tick),
-        "columns": source.kinds,
-        "arrival": source.arrival is not None,
-        "order": source.order,
-        "in_file": as_read.model_dump(mode="json"),
-        "split_bytes": split_bytes,
-    }
+    return EventsManifest(
+        files=tuple(files),
+        quarantine_file=quarantine,
+        events=events,
+        quarantined=quarantined,
+        lines=limit,
+        source_lines=source_lines,
+        tick=source.tick,
+        ticks_per_second=ticks_per_second(source.tick),
+        columns=source.kinds,
+        arrival=source.arrival is not None,
+        order=source.order,
+        in_file=as_read,
+        split_bytes=split_bytes,
+    )
 
 
 def _read(
@@ -160,16 +161,16 @@ def _bad_lines(quarantine: Path, reason: str) -> Iterator[tuple[str, int, bytes]
                 yield row["file"], row["line_number"], row["text"]
 
 
-def _check_quality(source: Source, manifest: dict[str, Any], path: Path) -> None:
+def _check_quality(source: Source, manifest: EventsManifest, path: Path) -> None:
     """Raises UserError, with the first bad line, if too many lines are bad or no line is good."""
-    bad, lines = manifest["quarantined"], manifest["lines"]
+    bad, lines = manifest.quarantined, manifest.lines
+    file = path / manifest.quarantine_file
     if source.comment is not None:
-        with parquet_file(path / manifest["quarantine_file"]) as quarantine:
+        with parquet_file(file) as quarantine:
             batches = quarantine.iter_batches(columns=["reason"])
             bad -= sum(pc.sum(pc.equal(batch["reason"], COMMENT)).as_py() or 0 for batch in batches)
-    if bad <= source.max_bad_fraction * lines and manifest["events"]:
+    if bad <= source.max_bad_fraction * lines and manifest.events:
         return
-    file = path / manifest.get("quarantine_file", QUARANTINE_FILE)
     first = next(parquet_file(file).iter_batches(1)).to_pylist()[0]
     raise too_many_bad(source, first["file"], first["line_number"], first["reason"], first["text"], bad, lines)
 

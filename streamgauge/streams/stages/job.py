@@ -21,7 +21,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, Stage, needed_before
 from streamgauge.metrics.pipeline import Pipeline
-from streamgauge.records.profile import InFile
+from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.stages.tasks import OnSpark
 
 if TYPE_CHECKING:
@@ -90,11 +90,10 @@ class Job:
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)
-        for doubt in artifact.manifest.get("doubts", []):
-            log.warning(doubt)
-        if "in_file" in artifact.manifest:
-            for hint in InFile.model_validate(artifact.manifest["in_file"]).hints:
-                log.warning("hint: %s", hint.text)
+        if artifact.kind == "events":
+            manifest = artifact.read(EventsManifest)
+            for warning in (*manifest.doubts, *(f"hint: {hint.text}" for hint in manifest.in_file.hints)):
+                log.warning(warning)
         self.outcome |= {"artifact": artifact.kind, "key": artifact.key, "reused": artifact.reused}
 
 

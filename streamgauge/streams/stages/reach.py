@@ -19,7 +19,8 @@ from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import ScratchStore, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Benchmark, Experiment, Source
-from streamgauge.records.profile import Hint, InFile, Profile
+from streamgauge.records.manifests import EventsManifest
+from streamgauge.records.profile import Hint, Profile
 from streamgauge.streams.disorder.chunks import chunks
 from streamgauge.streams.disorder.definitions import out_of_order
 from streamgauge.streams.disorder.delays import table
@@ -72,7 +73,7 @@ def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], 
     read = Benchmark(name="reach", source=source, experiments=(AS_IT_CAME,), scale=scale)
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
         events = ingest.run(Forked(), read, ScratchStore(Path(folder)), lines=False)
-        yield row_groups(events.files()), InFile.model_validate(events.manifest["in_file"]).hints
+        yield row_groups(events.files()), events.read(EventsManifest).in_file.hints
 
 
 def solution(groups: Sequence[RowGroup], experiment: Experiment, tick: Tick) -> Solution:

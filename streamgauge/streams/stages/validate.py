@@ -6,48 +6,26 @@ import importlib
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_record
 from streamgauge.base.places import copy, place, remove, workspace
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
-from streamgauge.config import Benchmark, Experiment
+from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.records.manifests import EventsManifest, ValidationManifest
+from streamgauge.records.validation import Expectation, Facts, Validation
 from streamgauge.streams.keys import events_key, stream_key, validation_key
 from streamgauge.streams.stages.facts import facts, read
 
 if TYPE_CHECKING:
     from great_expectations.data_context import EphemeralDataContext
 
-DOCS = "docs/index.html"
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """A judged expectation."""
-
-    name: str
-    suite: str
-    note: str
-    success: bool
-    observed: Any
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Judgements of a validation, and the facts unless the data were too broken to measure them."""
-
-    expectations: list[Expectation]
-    facts: dict[str, Any] | None
-
-    @property
-    def failed(self) -> list[Expectation]:
-        return [e for e in self.expectations if not e.success]
+RESULT, DOCS = "result.json", "docs/index.html"
 
 
 def import_expectations() -> None:
@@ -73,15 +51,9 @@ def run(
         stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
         with workspace(build.path) as folder:
             context = new_context(folder / "docs")
-            validation = validate(spark, context, events, stream, benchmark, experiment, suites)
+            validation = validate(spark, context, events, stream, benchmark.source, experiment, suites)
             context.build_data_docs()
-            result = {
-                "experiment": experiment.name,
-                "success": not validation.failed,
-                "expectations": [asdict(e) for e in validation.expectations],
-                "facts": validation.facts,
-            }
-            write_record(folder / "result.json", result)
+            validation.write(folder / RESULT)
             _show(folder, shown)
         if failed := validation.failed:
             reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in failed)
@@ -89,15 +61,15 @@ def run(
                 f"experiment {experiment.name}: {len(failed)} of {len(validation.expectations)} expectations failed: "
                 f"{reasons}; see {shown / DOCS}"
             )
-        build.manifest |= {
-            "experiment": experiment.name,
-            "success": True,
-            "expectations": len(validation.expectations),
-            "failed": [],
-            "facts": validation.facts,
-            "result": "result.json",
-            "docs": DOCS,
-        }
+        build.manifest |= ValidationManifest(
+            experiment=experiment.name,
+            success=True,
+            expectations=len(validation.expectations),
+            failed=(),
+            facts=validation.facts,
+            result=RESULT,
+            docs=DOCS,
+        ).to_json()
 
     finished = store.made("validation", validation_key(store, benchmark, experiment, suites), make)
     if finished.reused:
@@ -110,15 +82,15 @@ def validate(
     context: EphemeralDataContext,
     events: Artifact,
     stream: Artifact,
-    benchmark: Benchmark,
+    source: Source,
     experiment: Experiment,
     suites: Path,
 ) -> Validation:
     """Judges the data first; facts are measured only on data that have their columns, types and no nulls."""
-    own = [place(file) for file in benchmark.source.expectations]
+    own = [place(file) for file in source.expectations]
     check_names(own)
-    arrival = benchmark.source.arrival is not None
-    declared = events.manifest["columns"]  # in the order of the benchmark file that was ingested first
+    arrival = source.arrival is not None
+    declared = events.read(EventsManifest).columns  # in the order of the benchmark file that was ingested first
     columns = {
         "events_columns": events_schema(declared, arrival=arrival).names,
         "stream_columns": stream_schema(declared, arrival=arrival).names,
@@ -128,12 +100,14 @@ def validate(
         *judge(context, suites / "stream.json", read(spark, stream), columns),
     ]
     sound = all(e.success for e in judged)
+    measured: Facts | None = None
     for file in own:
         judged += judge(context, file, read(spark, events), columns)
-    if not sound:
-        return Validation(judged, None)
-    measured = facts(spark, events, stream, experiment)
-    return Validation([*judged, *judge(context, suites / "stream_facts.json", measured)], measured)
+    if sound:
+        measured = facts(spark, events, stream, experiment)
+        judged += judge(context, suites / "stream_facts.json", measured)
+    success = all(e.success for e in judged)
+    return Validation(experiment=experiment.name, success=success, expectations=tuple(judged), facts=measured)
 
 
 def check_names(own: Sequence[Path]) -> None:
@@ -149,8 +123,8 @@ def check_names(own: Sequence[Path]) -> None:
 def judge(
     context: EphemeralDataContext,
     suite_file: Path,
-    data: DataFrame | dict[str, Any],
-    parameters: dict[str, Any] | None = None,
+    data: DataFrame | Facts,
+    parameters: dict[str, list[str]] | None = None,
 ) -> list[Expectation]:
     """Judges a frame, or facts by their names, by a suite; returns judgements in the suite's order.
 
@@ -241,12 +215,13 @@ def new_context(docs: Path) -> EphemeralDataContext:
     return context
 
 
-def _observed(result: Any, row: dict[str, Any]) -> Any:
+def _observed(result: Any, row: Facts) -> JsonValue:
     kwargs = result.expectation_config.kwargs
     if row:
         return {name: row[name] for key in ("column", "column_A", "column_B") if (name := kwargs.get(key)) in row}
     if "observed_value" in result.result:
-        return result.result["observed_value"]
+        observed: JsonValue = json.loads(json.dumps(result.result["observed_value"], default=str))
+        return observed
     if "unexpected_count" in result.result:
         return {"unexpected": result.result["unexpected_count"]}
     raised = result.exception_info
@@ -254,7 +229,7 @@ def _observed(result: Any, row: dict[str, Any]) -> Any:
     return str(raised.get("exception_message") or "")[:300] if isinstance(raised, dict) else None
 
 
-def _text(observed: Any) -> str:
+def _text(observed: JsonValue) -> str:
     return (
         ", ".join(f"{name} {value}" for name, value in observed.items())
         if isinstance(observed, dict)
