@@ -21,7 +21,7 @@ RECORDS: dict[str, type[Record]] = {
     "latency-trials": LatencyTrial,
     "latency-turns": TurnLatencies,
     "profile": Profile,
-"events": EventsManifest,
+    "events": EventsManifest,
     "stream": StreamManifest,
     "validation": Validation,
 }
