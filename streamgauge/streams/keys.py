@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from streamgauge.base.places import place, small_text
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Benchmark, Experiment
+from streamgauge.config import Experiment, Source
 from streamgauge.streams.disorder.delays import table
 
 
-def events_key(store: Store, benchmark: Benchmark) -> str:
+class Sourced(Protocol):
+    """What decides the events: a source, and the share of it that is taken. A benchmark has both."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def scale(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A source without a benchmark, and the share of it that is taken."""
+
+    source: Source
+    scale: float = 1.0
+
+
+def events_key(store: Store, given: Sourced) -> str:
     """Returns the key of the events of a source."""
-    source = benchmark.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
-    return key_of("events", store.source_fingerprint(benchmark.source.files), source, benchmark.scale)
+    source = given.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
+    return key_of("events", store.source_fingerprint(given.source.files), source, given.scale)
 
 
-def profile_key(store: Store, benchmark: Benchmark, *, full: bool = False) -> str:
+def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
     """Returns the key of the profile of these events."""
-    return key_of("profile", events_key(store, benchmark), full)
+    return key_of("profile", events_key(store, given), full)
 
 
-def stream_key(store: Store, benchmark: Benchmark, experiment: Experiment) -> str:
+def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
     """Returns the key of an experiment's stream."""
     settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
     # draws depend on the table alone: a changed formula, profile or user's function changes the key
-    settings["delay"] = table(experiment.delay, benchmark.source.tick).ticks
-    return key_of("stream", events_key(store, benchmark), settings)
+    settings["delay"] = table(experiment.delay, given.source.tick).ticks
+    return key_of("stream", events_key(store, given), settings)
 
 
-def validation_key(store: Store, benchmark: Benchmark, experiment: Experiment, suites: Path) -> str:
+def validation_key(store: Store, given: Sourced, experiment: Experiment, suites: Path) -> str:
     """Returns the key of the proof of a stream; suites: the folder of the expectations.
 
     Raises UserError for an expectation of the user's own that cannot be read.
     """
     texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
-    for file in benchmark.source.expectations:
+    for file in given.source.expectations:
         stat_source(file, "source.expectations")
         texts[f"own {file}"] = small_text(place(file))
-    return key_of("validation", stream_key(store, benchmark, experiment), texts)
+    return key_of("validation", stream_key(store, given, experiment), texts)

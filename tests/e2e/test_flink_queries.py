@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.base.schemas import NEXMARK
-from streamgauge.bench.answers.finite_stream import benchmark, make_events
+from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
 from streamgauge.bench.answers.hard_queries import SPECS, offered
 from streamgauge.bench.answers.hard_queries import events as seconds_apart
 from streamgauge.bench.answers.wire_suite import asked, served, suite
@@ -68,7 +68,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[boo
     found, fleets = {}, []
     try:
         for late in (False, True):
-            events = make_events(Store(work / f"store-{late}"), benchmark(AUCTIONS, 1, 20.0 if late else 0.0))
+            events = make_events(Store(work / f"store-{late}"), wanted_stream(AUCTIONS, 1, 20.0 if late else 0.0))
             for nexmark, rows, columns in ((True, events.rows, NEXMARK), (False, windowed(late), COLUMNS)):
                 fleet = served(rows, columns, work / f"{late}-{nexmark}")
                 found[nexmark, late] = rows, fleet.__enter__()
@@ -111,12 +111,12 @@ def test_the_answer_is_duckdb_s(
 def before_1970(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, tuple[pa.Table, Fleet]]]:
     """Rows of 1960 that pass a midnight, a fifth of them late, and a driver that offers them, by (is Nexmark)."""
     work = tmp_path_factory.mktemp("before")
-    asked_for = benchmark(AUCTIONS, 1, 20.0)
+    asked_for = wanted_stream(AUCTIONS, 1, 20.0)
     settings = asked_for.source.nexmark
     assert settings is not None
     begun = settings.model_copy(update={"base_time": datetime(1960, 1, 1, 23, 59, 20, tzinfo=UTC)})
     source = asked_for.source.model_copy(update={"nexmark": begun})
-    events = make_events(Store(work / "store"), asked_for.model_copy(update={"source": source})).rows
+    events = make_events(Store(work / "store"), replace(asked_for, source=source)).rows
     earlier = -10 * 365 * 86_400 * SECOND_US
     other = windowed(late=True)
     for name, by in (("event_time", earlier * 1000), ("event_ts", earlier)):

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.answers import wire_suite
-from streamgauge.bench.answers.finite_stream import benchmark, make_events
+from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
 from streamgauge.bench.answers.nexmark_suite import chosen
 from streamgauge.bench.answers.systems import named
 from streamgauge.bench.driver.fleet import Fleet
@@ -139,7 +139,7 @@ def test_real_time_mode_is_measured_like_any_other_and_refuses_with_spark_s_own_
 @built
 def test_real_time_mode_is_asked_the_suite_over_the_wire(real_time: Adapter, tmp_path: Path) -> None:
     """A query is right, unchecked where it emits running answers, or refused; a rule that needs rows is no obstacle."""
-    events = make_events(Store(tmp_path / "store"), benchmark(1000, 1, 20.0))
+    events = make_events(Store(tmp_path / "store"), wanted_stream(1000, 1, 20.0))
     asked = chosen("q2,q3,q16,q17")
     found = {record.query: record for record in wire_suite.run_over_wire(real_time, events, asked, tmp_path / "asked")}
     bids = [row for row in events.rows.to_pylist() if row["kind"] == "bid"]

@@ -19,7 +19,6 @@ from streamgauge.bench import workloads
 from streamgauge.bench.answers.capabilities import HARD
 from streamgauge.bench.answers.hard_queries import (
     SPECS,
-    batch_output,
     events,
     judge,
     offered,
@@ -27,7 +26,6 @@ from streamgauge.bench.answers.hard_queries import (
     slices,
     stream,
 )
-from streamgauge.bench.answers.record import MODES
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.bench.engines.spark.finite import FiniteRun, MicroBatch
@@ -36,6 +34,7 @@ from streamgauge.bench.oracle.late_rows import expectation, late_watermarks_us
 from streamgauge.bench.oracle.session_deals import deals
 from streamgauge.bench.workloads import Rule, Spec
 from streamgauge.config import Workload
+from streamgauge.records.answers import MODES
 
 S = 1_000_000
 COUNT, LONGEST_S = 120, 90
@@ -118,8 +117,10 @@ def test_an_auction_that_came_before_its_person_comes_out_with_it_and_state_ends
 @pytest.mark.spark
 def test_null_keys_meet_nobody_and_hide_nothing_from_the_watermark(spark: Any, tmp_path: Path) -> None:
     given = rows([0, 1, 2, 3], [1, 2, 3, 4], [None, None, "a", "b"])
-    assert batch_output(spark, OUTER, given).num_rows == 2  # the left half: seconds 0 and 2
-    assert batch_output(spark, replace(OUTER, query="windowed_join"), given).num_rows == 0
+    outer, _ = judge(spark, OUTER, "batch", given, 4, tmp_path)
+    assert outer.rows == 2  # the left half: seconds 0 and 2
+    inner, _ = judge(spark, replace(OUTER, query="windowed_join"), "batch", given, 4, tmp_path)
+    assert inner.rows == 0
     run = stream(spark, OUTER, slices(given, 2), tmp_path / "run")
     assert sorted((r["left_seq"], r["right_seq"]) for r in run.output.to_pylist()) == [(0, None), (2, None)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from streamgauge.bench.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.bench.answers.record import CAPABILITIES, ROWS, keep
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
+from streamgauge.records.answers import AnswerLine, Capabilities
 from streamgauge.results.report.blocks import Table, Text
 from streamgauge.results.report.nexmark_section import expected, section
 from streamgauge.results.report.page import render
@@ -20,6 +20,10 @@ from streamgauge.results.report.run_records import Records
 def row(query: str, mode: str, status: str, why: str | None = None, **more: Any) -> dict[str, Any]:
     fixed = {"query": query, "mode": mode, "status": status, "why": why, "system": "spark", "disorder_percent": 0.0}
     return {**fixed, "rows": 5, "hash": "ab", "seconds": 1.5, "events_per_s": 100.0, **more}
+
+
+def line(row: dict[str, Any]) -> AnswerLine:
+    return AnswerLine.of(row, "a row")
 
 
 ROWS_BY_HAND = [
@@ -34,7 +38,7 @@ ROWS_BY_HAND = [
 
 
 def test_a_feature_is_as_good_as_the_worst_of_its_queries() -> None:
-    found = capabilities(ROWS_BY_HAND)
+    found = capabilities(map(line, ROWS_BY_HAND)).to_json()
     states = {(c["feature"], c["system"], c["mode"]): (c["status"], c["why"]) for c in found["features"]}
     assert states == {
         ("stream-stream join", "spark", "streaming"): ("wrong", "nexmark.q20: 6 rows, 5 expected"),
@@ -55,9 +59,11 @@ def test_a_feature_is_as_good_as_the_worst_of_its_queries() -> None:
 
 def test_rows_are_kept_as_they_come_and_the_matrix_with_them(tmp_path: Path) -> None:
     for one in ROWS_BY_HAND:
-        keep(tmp_path, one)
-    assert read_jsonl(tmp_path / ROWS) == ROWS_BY_HAND
-    assert json.loads((tmp_path / CAPABILITIES).read_text()) == capabilities(ROWS_BY_HAND)
+        keep(tmp_path, line(one))
+    assert AnswerLine.read_log(tmp_path / ROWS) == list(map(line, ROWS_BY_HAND))
+    assert read_jsonl(tmp_path / ROWS) == [{"version": 1, **one} for one in ROWS_BY_HAND]
+    matrix = Capabilities.read(tmp_path / CAPABILITIES)
+    assert matrix == capabilities(map(line, ROWS_BY_HAND))
 
 
 def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer() -> None:

@@ -19,9 +19,10 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
-from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, benchmark, make_events
-from streamgauge.bench.answers.nexmark_suite import chosen, in_batch, run_suite, stream
-from streamgauge.bench.answers.record import Record, short
+from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, make_events, wanted_stream
+from streamgauge.bench.answers.in_session import in_batch, stream
+from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
+from streamgauge.bench.answers.record import short
 from streamgauge.bench.answers.systems import system
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
@@ -33,6 +34,7 @@ from streamgauge.bench.workloads.nexmark.queries import QUERIES
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Workload
+from streamgauge.records.answers import Answer
 from streamgauge.streams.stages import analyze, ingest, validate
 from streamgauge.streams.stages.workers import Forked
 
@@ -51,16 +53,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def events(store: Store) -> Events:
-    return make_events(store, benchmark(COUNT, SEED, DISORDER))
+    return make_events(store, wanted_stream(COUNT, SEED, DISORDER))
 
 
 @pytest.fixture(scope="module")
 def ordered(store: Store) -> Events:
-    return make_events(store, benchmark(COUNT, SEED, 0.0))
+    return make_events(store, wanted_stream(COUNT, SEED, 0.0))
 
 
 @pytest.fixture(scope="module")
-def in_batches(spark: Any, events: Events, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
+def in_batches(spark: Any, events: Events, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     found = run_suite(spark, events, QUERIES, "batch", tmp_path_factory.mktemp("batch"))
     return {record.query: record for record in found}
 
@@ -80,7 +82,7 @@ def one_partition(spark: Any) -> Iterator[None]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("query", QUERIES, ids=short)
-def test_batch_answers_as_duckdb(in_batches: dict[str, Record], query: Any) -> None:
+def test_batch_answers_as_duckdb(in_batches: dict[str, Answer], query: Any) -> None:
     record = in_batches[short(query)]
     assert (record.status, record.why) == ("correct", None)
     assert record.rows
@@ -143,9 +145,9 @@ def test_the_rule_drops_nothing_of_ordered_events_and_some_of_disordered_ones(
 
 @pytest.mark.spark
 def test_another_run_from_the_seed_gives_the_same_events_and_hashes(
-    spark: Any, events: Events, in_batches: dict[str, Record], tmp_path: Path
+    spark: Any, events: Events, in_batches: dict[str, Answer], tmp_path: Path
 ) -> None:
-    again = make_events(Store(tmp_path / "store"), benchmark(COUNT, SEED, DISORDER))
+    again = make_events(Store(tmp_path / "store"), wanted_stream(COUNT, SEED, DISORDER))
     assert again.rows.equals(events.rows)
     for record in run_suite(spark, again, chosen("q5,q9,q19"), "batch", tmp_path / "work"):
         before = in_batches[record.query]
@@ -229,14 +231,16 @@ def test_the_oracle_catches(
         changed = ModuleType("__main__")  # so that Spark ships its classes by value
         exec(text, changed.__dict__)
         monkeypatch.setitem(sys.modules, f"{queries.__name__}.nexmark.{file}", changed)
-    assert in_batch(spark, standard(query, 5000), query, events, frame).status == "wrong"
+    frames = [spark.read.parquet(str(frame)) for _ in range(query.streams)]
+    verdict, _ = in_batch(standard(query, 5000), frames, events.plain)
+    assert verdict.status == "wrong"
 
 
 @pytest.mark.spark
 def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: Events, tmp_path: Path) -> None:
     (query,) = chosen("q7")
     spec = standard(query, 5000)
-    run = stream(spark, spec, query, events.batches(2), tmp_path)
+    run = stream(spark, spec, events.batches(2), tmp_path)
     wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec.query))
     found = size_and_hash(run.output, query.rule)
     assert size_and_hash(answer(wanted), query.rule) == found
@@ -259,11 +263,11 @@ def test_one_query_that_fails_leaves_a_hole_and_stops_no_other(spark: Any, event
 def test_the_stages_work_on_generated_events_as_on_a_file(
     spark: Any, store: Store, events: Events, tmp_path: Path
 ) -> None:
-    wanted = benchmark(COUNT, SEED, DISORDER)
+    wanted = wanted_stream(COUNT, SEED, DISORDER)
     assert ingest.run(Forked(), wanted, store).reused
     profile = analyze.run(Forked(), wanted, store)
     assert json.loads((profile.path / "profile.json").read_text())["events"] == COUNT
-    validated = validate.run(spark, wanted, store, wanted.experiments[0], SUITES, tmp_path)
+    validated = validate.run(spark, wanted, store, wanted.experiment, SUITES, tmp_path)
     assert validated.manifest["success"]
     late = events.rows["event_time"].to_numpy()
     assert int((np.maximum.accumulate(late) > late).sum()) == COUNT * DISORDER / 100

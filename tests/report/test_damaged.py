@@ -33,13 +33,17 @@ FILES = (
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Benchmark, Store]:
     from streamgauge.bench.answers.record import keep_hard
+    from streamgauge.records.answers import HardQueries
 
     made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "a")
     record_cells(record_example(store, made))
     for pattern in FILES[3:6]:  # as their stages write them
         file = next(store.root.glob(pattern))
         (write_records if "latency" in pattern else write_record)(file, json.loads(file.read_text()))
-    keep_hard(store.run(RUN), "s", 20, {"rows": 7})
+    hard = HardQueries(
+        system="s", disorder_percent=20, events=7, disorder=0.2, longest_delay_s=3, queries=(), example=()
+    )
+    keep_hard(store.run(RUN), hard)
     keep(made, store.run(RUN))
     return made, store
 

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from streamgauge.app.cli.nexmark import COLUMNS, SYSTEM_HELP
 from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 from streamgauge.catalog.run_log import known_run
 from streamgauge.config import System
+
+if TYPE_CHECKING:
+    from streamgauge.records.answers import HardQueries
 
 
 def register(app: typer.Typer) -> None:
@@ -33,49 +36,54 @@ def hard(
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
     from streamgauge.bench.answers.record import keep, keep_hard
     from streamgauge.bench.answers.systems import askable, conf, named
+    from streamgauge.records.answers import AnswerLine
 
     asked = named(system)
-    about = {"system": system, "disorder_percent": disorder, "events": events}
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:
         if askable(asked):
-            found = _on_spark(conf(asked), events, disorder / 100, Path(work))
+            record = _on_spark(system, conf(asked), events, disorder, Path(work))
         else:
-            found = _over_wire(asked, events, disorder / 100, Path(work))
+            record = _over_wire(asked, events, disorder, Path(work))
     if directory is not None:
-        for query in found["queries"]:
-            keep(directory, {**{key: value for key, value in query.items() if key != "batches"}, **about})
-        keep_hard(directory, system, disorder, found)
+        for answer in record.queries:
+            line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events)
+            keep(directory, line)
+        keep_hard(directory, record)
     if as_json:
-        typer.echo(json.dumps(about | found))
+        typer.echo(json.dumps(record.to_json()))
     else:
-        for query in found["queries"]:
-            told = "  ".join(f"{'–' if query[column] is None else query[column]!s:>16}" for column in COLUMNS[1:])
-            typer.echo(f"{query['query']:18}{told}  {query['why'] or ''}".rstrip())
-        for case in found["example"]:
-            last = case["batches"][-1]["output"]
-            lost = sum(operator["dropped"] for batch in case["batches"] for operator in batch["operators"])
-            typer.echo(f"{case['name']:32} last result {[int(row['total']) for row in last]}  lost or late {lost}")
-    if any(query["status"] == "wrong" for query in found["queries"]):
+        for answer in record.queries:
+            cells = "  ".join(f"{'–' if (cell := answer.fields[name]) is None else cell!s:>16}" for name in COLUMNS[1:])
+            typer.echo(f"{answer.query:18}{cells}  {answer.why or ''}".rstrip())
+        for case in record.example:
+            totals = [int(row["total"]) for row in case.batches[-1].output]
+            lost = sum(operator.dropped for batch in case.batches for operator in batch.operators)
+            typer.echo(f"{case.name:32} last result {totals}  lost or late {lost}")
+    if any(answer.status == "wrong" for answer in record.queries):
         raise typer.Exit(1)
 
 
-def _on_spark(conf: Mapping[str, str], events: int, disorder: float, work: Path) -> dict[str, Any]:
+def _on_spark(system: str, conf: Mapping[str, str], events: int, percent: float, work: Path) -> HardQueries:
     from streamgauge.bench.answers.hard_queries import run_example, run_hard
     from streamgauge.streams.stages.session import batch_session, end
 
     spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
     try:
-        found = run_hard(spark, work, count=events, disorder=disorder, conf=conf)
-        return {**found, "example": run_example(spark, work / "example")}
+        record = run_hard(spark, system, percent, work, count=events, conf=conf)
+        return record.model_copy(update={"example": run_example(spark, work / "example")})
     finally:
         end(spark)
 
 
-def _over_wire(asked: System, events: int, disorder: float, work: Path) -> dict[str, Any]:
+def _over_wire(asked: System, events: int, percent: float, work: Path) -> HardQueries:
     from streamgauge.bench.answers.wire_suite import hard_over_wire, started
+    from streamgauge.records.answers import HardAnswer, HardQueries
 
     with started(asked, work / asked.name) as system:
-        records = [record.to_dict() for record in hard_over_wire(system, events, disorder, work / "asked")]
-    longest_s = 3 * -(-events // 8)
-    return {"events": events, "disorder": disorder, "longest_delay_s": longest_s, "queries": records, "example": []}
+        answers = hard_over_wire(system, events, percent / 100, work / "asked")
+        queries = tuple(HardAnswer(**answer.fields) for answer in answers)
+    return HardQueries(
+        system=asked.name, disorder_percent=percent, events=events, disorder=percent / 100,
+        longest_delay_s=3 * -(-events // 8), queries=queries, example=(),
+    )  # fmt: skip

@@ -47,12 +47,13 @@ def nexmark(
     from streamgauge.bench.answers import nexmark_suite as suite
     from streamgauge.bench.answers.record import keep
     from streamgauge.bench.answers.systems import askable, conf, named
+    from streamgauge.records.answers import AnswerLine
 
     chosen, asked = suite.chosen(queries), named(system)
     if not askable(asked) and mode == "batch":
         raise UserError(f"--mode: found batch, allowed for {system}: streaming")
     about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
-    found: dict[str, Any] = {**about, "rows": []}
+    lines: list[AnswerLine] = []
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with _only_results_on_stdout() as echo:
         if askable(asked):
@@ -61,46 +62,47 @@ def nexmark(
             records = _over_wire(asked, events, seed, disorder, chosen)
         answers, asked_count = iter(records), len(chosen) * (2 if askable(asked) and mode == "both" else 1)
         while True:
-            with workplace.progress(f"answer {len(found['rows']) + 1} of {asked_count}"):
-                record = next(answers, None)
-            if record is None:
+            with workplace.progress(f"answer {len(lines) + 1} of {asked_count}"):
+                answer = next(answers, None)
+            if answer is None:
                 break
-            found["rows"].append({**record.to_dict(), **about})
+            line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events, seed=seed)
+            lines.append(line)
             if directory is not None:
-                keep(directory, found["rows"][-1])
+                keep(directory, line)
             if as_json:
-                print(f"{record.query} {record.mode}: {record.status}", file=sys.stderr)
+                print(f"{answer.query} {answer.mode}: {answer.status}", file=sys.stderr)
             else:
-                if len(found["rows"]) == 1:
+                if len(lines) == 1:
                     echo(_line(COLUMNS))
-                echo(_line([getattr(record, name) for name in COLUMNS], record.why))
+                echo(_line([answer.fields[name] for name in COLUMNS], answer.why))
         if as_json:
-            echo(json.dumps(found))
-    if any(row["status"] == "wrong" for row in found["rows"]):
+            echo(json.dumps({**about, "rows": [line.to_json() for line in lines]}))
+    if any(line.status == "wrong" for line in lines):
         raise typer.Exit(1)
 
 
 def _over_wire(asked: System, events: int, seed: int, disorder: float, chosen: Any) -> Iterator[Any]:
-    """Yields a record per query, of a system that is started for all of them."""
-    from streamgauge.bench.answers.finite_stream import benchmark, make_events
+    """Yields an answer per query, of a system that is started for all of them."""
+    from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
     from streamgauge.bench.answers.wire_suite import run_over_wire, started
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         place = Path(scratch)
         print(f"making {events:,} events", file=sys.stderr)
-        made = make_events(Store(place / "store"), benchmark(events, seed, disorder))
+        made = make_events(Store(place / "store"), wanted_stream(events, seed, disorder))
         with started(asked, place / asked.name) as system:
             yield from run_over_wire(system, made, chosen, place / "asked")
 
 
 def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
-    """Yields a record per query and mode. There is one Spark application per mode; the first one makes the events."""
-    from streamgauge.bench.answers.finite_stream import benchmark, make_events
+    """Yields an answer per query and mode. There is one Spark application per mode; the first one makes the events."""
+    from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
     from streamgauge.bench.answers.nexmark_suite import run_suite
     from streamgauge.catalog import preflight
     from streamgauge.streams.stages.session import batch_session, end
 
-    wanted, made = benchmark(events, seed, disorder), None
+    wanted, made = wanted_stream(events, seed, disorder), None
     preflight.check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:

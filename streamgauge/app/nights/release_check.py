@@ -123,25 +123,28 @@ class _Check:
             return release_rules.not_asked(others) if others else release_rules.answers([], [])
         from streamgauge.bench.answers.ask_systems import ask
         from streamgauge.bench.answers.capabilities import capabilities
-        from streamgauge.bench.answers.finite_stream import benchmark, make_events
+        from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
         from streamgauge.bench.answers.nexmark_suite import chosen
-        from streamgauge.bench.answers.record import MODES, short
+        from streamgauge.bench.answers.record import short
+        from streamgauge.records.answers import MODES, AnswerLine
 
-        wanted = benchmark(self.settings.events, self.settings.seed, self.settings.disorder_percent)
+        wanted = wanted_stream(self.settings.events, self.settings.seed, self.settings.disorder_percent)
         events = make_events(self.store, wanted)
         sides: tuple[Side, ...] = ("baseline", "candidate")
         asked = {str(side): one for side in sides if askable(one := self.benchmark.system(self.systems[side]))}
         log.info("asking %s, %d events, of both systems", ", ".join(self.settings.queries), self.settings.events)
-        rows = ask(asked, self.settings.queries, events, self._work / "answers")
+        answers = ask(asked, self.settings.queries, events, self._work / "answers")
         features = []
-        for side, found in rows.items():
-            about = {"system": asked[side].name, "disorder_percent": self.settings.disorder_percent}
-            for row in found:
-                self.versions[asked[side].name] = row.pop("versions")
-                append_json(self.directory / ANSWERS, {"side": side, **row, **about})
-            features.append(capabilities({**row, **about} for row in found)["features"])
+        for side, of_side in answers.items():
+            system, percent = asked[side].name, self.settings.disorder_percent
+            lines = [AnswerLine(**one.fields, system=system, disorder_percent=percent) for one in of_side]
+            self.versions[system] = of_side[-1].versions
+            for line in lines:
+                append_json(self.directory / ANSWERS, {"side": side, **line.to_json()})
+            features.append(capabilities(lines).to_json()["features"])
         due = [(short(query), mode) for query in chosen(",".join(self.settings.queries)) for mode in MODES]
-        reasons = release_rules.answers(rows["baseline"], rows["candidate"], due)
+        baseline, candidate = ([one.fields for one in answers[side]] for side in sides)
+        reasons = release_rules.answers(baseline, candidate, due)
         return reasons + release_rules.capabilities(*features)
 
     # -- repetitions

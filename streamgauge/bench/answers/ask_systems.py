@@ -11,18 +11,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.processes import Leader
 from streamgauge.bench.answers.finite_stream import Events
-from streamgauge.bench.answers.record import MODES
 from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.spark import submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.records.answers import MODES, ForeignAnswer
 from streamgauge.streams.stages.session import library_zip
 
 log = logging.getLogger("streamgauge")
@@ -33,10 +31,10 @@ _ERROR = ("Error: ", "Exception: ", "ERROR ")
 
 def ask(
     systems: Mapping[str, SparkSettings], queries: Sequence[str], events: Events, work: Path
-) -> dict[str, list[dict[str, Any]]]:
-    """Maps each system's key to its rows; there are fewer rows than asked for if its process ended early.
+) -> dict[str, list[ForeignAnswer]]:
+    """Maps each system's key to its answers; there are fewer than asked for if its process ended early.
 
-    Raises UserError, in one line, for a system without any row: its Spark or its environment does not start.
+    Raises UserError, in one line, for a system without any answer: its Spark or its environment does not start.
     """
     work.mkdir(parents=True, exist_ok=True)
     pq.write_table(events.rows, work / "events.parquet", compression="lz4")
@@ -57,11 +55,11 @@ def ask(
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 log.warning("%s did not end its queries within %.0f s", systems[key].name, PATIENCE_S)
-    rows = {key: read_jsonl(work / f"{key}.jsonl") for key in systems}
+    answers = {key: ForeignAnswer.read_log(work / f"{key}.jsonl") for key in systems}
     for key, system in systems.items():
-        if not rows[key]:
+        if not answers[key]:
             raise UserError(f"systems.{system.name}: no query ran: {_last_words(work / f'{key}.log')}")
-    return rows
+    return answers
 
 
 def _start(

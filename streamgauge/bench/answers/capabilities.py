@@ -1,50 +1,61 @@
-"""Derives what a system can do from the rows of suites that ran, never from a list kept by hand. Pure."""
+"""Derives what a system can do from the answers of suites that ran, never from a list kept by hand. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TypeVar
 
 from streamgauge.bench import workloads
 from streamgauge.bench.workloads.nexmark.queries import QUERIES
+from streamgauge.records.answers import Ability, AnswerLine, Capabilities, FeatureAbility, Mode, QueryAbility
 
+Some = TypeVar("Some", QueryAbility, FeatureAbility)
 HARD = (
     "custom_windows", "chained_windows", "sessions", "deduplication", "outer_join", "top_n", "incremental_join",
 )  # fmt: skip
-#: the suite's queries, named as in the rows
+#: the suite's queries, named as in the answers
 SUITE = tuple(query.name.removeprefix("nexmark.") for query in QUERIES)
 #: from best to worst: a feature is as good as the worst of its queries
-STATES = ("works", "unchecked", "not run", "unsupported", "wrong")
+STATES: tuple[Ability, ...] = ("works", "unchecked", "not run", "unsupported", "wrong")
 
 
-def capabilities(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def capabilities(answers: Iterable[AnswerLine]) -> Capabilities:
     """Lists the status and its reason for every query, and for every feature, per system and mode.
 
-    The last row of each query, system, mode and disorder counts; a status is one of STATES.
-    rows: query (one of SUITE or HARD), mode, status, why, system, disorder_percent.
+    The last answer to each query (one of SUITE or HARD) counts, by system, mode and disorder.
     """
-    last = {_key(row): row for row in rows}
-    queries: dict[tuple[str, str, str], dict[str, Any]] = {}
-    features: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for (name, system, mode, _), row in last.items():
-        state = {"correct": "works"}.get(row["status"], row["status"])
-        if state == "unchecked" and row.get("rows", 0) is None:  # it was not answered in time
-            state = "not run"
-        _merge(queries, (name, system, mode), "query", state, row.get("why"))
+    queries: dict[tuple[str, str, Mode], QueryAbility] = {}
+    features: dict[tuple[str, str, Mode], FeatureAbility] = {}
+    for line in {_key(line): line for line in answers}.values():
+        name, status, why = _name(line), _status(line), line.why
+        _keep_worst(
+            queries, (name, line.system, line.mode),
+            QueryAbility(query=name, system=line.system, mode=line.mode, status=status, why=why),
+        )  # fmt: skip
+        why = None if status == "works" else f"{name}: {why}"
         for feature in workloads.find(name).features:
-            _merge(features, (feature, system, mode), "feature", state, f"{name}: {row.get('why')}")
-    return {"queries": list(queries.values()), "features": list(features.values())}
+            _keep_worst(
+                features, (feature, line.system, line.mode),
+                FeatureAbility(feature=feature, system=line.system, mode=line.mode, status=status, why=why),
+            )  # fmt: skip
+    return Capabilities(queries=tuple(queries.values()), features=tuple(features.values()))
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, str, str, float]:
-    name = row["query"] if row["query"] in HARD else f"nexmark.{row['query']}"
-    return name, row["system"], row["mode"], row["disorder_percent"]
+def _name(line: AnswerLine) -> str:
+    return line.query if line.query in HARD else f"nexmark.{line.query}"
 
 
-def _merge(
-    cells: dict[tuple[str, str, str], dict[str, Any]], key: tuple[str, str, str], what: str, state: str, why: str | None
-) -> None:
-    """Keeps the worst state, and its reason."""
-    cell = cells.setdefault(key, {what: key[0], "system": key[1], "mode": key[2], "status": "works", "why": None})
-    if STATES.index(state) > STATES.index(cell["status"]):
-        cell |= {"status": state, "why": why}
+def _key(line: AnswerLine) -> tuple[str, str, Mode, float]:
+    return line.query, line.system, line.mode, line.disorder_percent
+
+
+def _status(line: AnswerLine) -> Ability:
+    if line.status == "correct":
+        return "works"
+    return "not run" if line.status == "unchecked" and line.rows is None else line.status
+
+
+def _keep_worst(known: dict[tuple[str, str, Mode], Some], key: tuple[str, str, Mode], ability: Some) -> None:
+    before = known.get(key)
+    if before is None or STATES.index(ability.status) > STATES.index(before.status):
+        known[key] = ability

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from streamgauge.base.canonical import canonical
 from streamgauge.bench.answers.functional import CORRECT, HASH, ROWS, SUPPORTED
-from streamgauge.bench.answers.record import Record
 from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Experiment
+from streamgauge.records.answers import Answer
 
 SECONDS = "query_seconds"
 
@@ -20,34 +20,34 @@ def results_of(
     experiment: Experiment,
     system: str,
     run_id: str,
-    record: Record,
+    answer: Answer,
     events: int,
     software: Mapping[str, str],
     *,
     timed: bool,
 ) -> list[Result]:
-    """Results of one record on this many events.
+    """Results of one answer on this many events.
 
     software: the system's versions, where they are not this process's. timed: includes the seconds. Figures of an
     incorrect answer are void; whether it is supported, and correct, are results of their own. Both are void where
     nothing was answered in time.
     """
-    answered = record.status != "unchecked" or record.rows is not None
-    supported, correct = record.status != "unsupported", record.status == "correct"
+    answered = answer.status != "unchecked" or answer.rows is not None
+    supported, correct = answer.status != "unsupported", answer.status == "correct"
     # 48 bits of the hash: a float holds them exactly
-    hashed = None if record.hash is None else float(int(record.hash[:12], 16))
+    hashed = None if answer.hash is None else float(int(answer.hash[:12], 16))
     return [
         Result(
-            benchmark.name, experiment.name, record.query, system, record.mode, metric, unit, value, run_id,
-            asked(benchmark, experiment, events), valid=valid, reason="" if correct else record.why or record.status,
+            benchmark.name, experiment.name, answer.query, system, answer.mode, metric, unit, value, run_id,
+            asked(benchmark, experiment, events), valid=valid, reason="" if correct else answer.why or answer.status,
             replaces=True, software=environment()["software"] | dict(software),
         )
         for metric, unit, value, valid in (
-            (SECONDS, "s", record.seconds, correct),
-            (ROWS, "rows", record.rows, correct),
+            (SECONDS, "s", answer.seconds, correct),
+            (ROWS, "rows", answer.rows, correct),
             (HASH, "hash", hashed, correct),
             (SUPPORTED, "yes", float(supported), answered),
-            (CORRECT, "yes", float(correct), record.status in ("correct", "wrong")),
+            (CORRECT, "yes", float(correct), answer.status in ("correct", "wrong")),
         )
         if timed or metric != SECONDS
     ]  # fmt: skip

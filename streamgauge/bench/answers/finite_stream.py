@@ -11,7 +11,7 @@ from streamgauge.base.units import Tick
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.engines.spark.finite import with_sentinel
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, Experiment, parse
+from streamgauge.config import Experiment, Source, parse
 from streamgauge.streams.stages import generate, ingest
 from streamgauge.streams.stages.workers import Forked
 
@@ -21,6 +21,15 @@ SPAN_S = 100
 LONGEST_DELAY_S = 60
 #: distance of the sentinel from the last event: beyond the end of the longest window, which is a day
 SENTINEL_US = 3 * 86_400 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A stream that is to be made: a source, and an experiment on it."""
+
+    source: Source
+    experiment: Experiment
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -42,44 +51,35 @@ class Events:
         return [*slices, pa.concat_tables([last, with_sentinel(plain, int(latest) + SENTINEL_US)])]
 
 
-def benchmark(events: int, seed: int, disorder: float) -> Benchmark:
-    """Benchmark of a Nexmark stream with `disorder` percent out of order. Raises UserError for impossible numbers."""
-    raw = {
-        "name": "nexmark",
-        "source": {
-            "format": "nexmark",
-            "nexmark": {"events": events, "seed": seed, "rate": max(1, events // SPAN_S)},
-        },
-        "experiments": [
-            {
-                "name": "disorder",
-                "target_percent": disorder,
-                "delay": {"max": f"{LONGEST_DELAY_S}s"},
-                "seed": seed,
-            }
-        ],
-    }
-    return parse(Benchmark, raw, "nexmark")
+def wanted_stream(events: int, seed: int, disorder: float) -> Wanted:
+    """A Nexmark stream with `disorder` percent out of order. Raises UserError for impossible numbers."""
+    settings = {"events": events, "seed": seed, "rate": max(1, events // SPAN_S)}
+    delay = {"max": f"{LONGEST_DELAY_S}s"}
+    experiment = {"name": "disorder", "target_percent": disorder, "delay": delay, "seed": seed}
+    source = parse(Source, {"format": "nexmark", "nexmark": settings}, "nexmark: source")
+    return Wanted(source, parse(Experiment, experiment, "nexmark: experiment"))
 
 
-def smaller(wanted: Benchmark, experiment: Experiment, events: int) -> Benchmark:
-    """Copy of a benchmark with at most this many events, over the same event time, and only this experiment.
+def smaller(source: Source, experiment: Experiment, events: int) -> Wanted:
+    """A stream of at most this many events, over the same event time.
 
     The disorder is the closest to the experiment's target that these events allow.
     """
-    given = wanted.source.nexmark
+    given = source.nexmark
     assert given is not None
     share = min(1.0, events / given.events)
-    rates = {name: max(1, round(rate * share)) for name in ("rate", "next_rate") if (rate := getattr(given, name))}
-    fewer = given.model_copy(update={"events": round(given.events * share), **rates})
-    source = wanted.source.model_copy(update={"nexmark": fewer})
-    closest = experiment.model_copy(update={"on_infeasible": "closest"})
-    return wanted.model_copy(update={"source": source, "experiments": (closest,), "scale": 1.0})
+    fewer = {
+        "events": round(given.events * share),
+        "rate": max(1, round(given.rate * share)),
+        "next_rate": None if given.next_rate is None else max(1, round(given.next_rate * share)),
+    }
+    fewer_events = source.model_copy(update={"nexmark": given.model_copy(update=fewer)})
+    return Wanted(fewer_events, experiment.model_copy(update={"on_infeasible": "closest"}))
 
 
-def make_events(store: Store, wanted: Benchmark) -> Events:
+def make_events(store: Store, wanted: Wanted) -> Events:
     ingest.run(Forked(), wanted, store)
-    stream = generate.run(Forked(), wanted, store, wanted.experiments[0])
+    stream = generate.run(Forked(), wanted, store, wanted.experiment)
     return read_events(stream, wanted.source.tick)
 
 

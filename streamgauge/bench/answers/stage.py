@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +16,7 @@ from streamgauge.bench.answers.figures import results_of
 from streamgauge.bench.answers.finite_stream import Events, make_events, read_events, smaller
 from streamgauge.bench.answers.hard_queries import run_example, run_hard
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
-from streamgauge.bench.answers.record import MODES, Record, keep, keep_hard, short
+from streamgauge.bench.answers.record import keep, keep_hard, short
 from streamgauge.bench.answers.systems import asked, conf, foreign, over_wire
 from streamgauge.bench.answers.wire_suite import hard_over_wire, run_over_wire, started
 from streamgauge.bench.engines.spark.settings import SparkSettings
@@ -26,6 +25,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import Result
 from streamgauge.config import Benchmark, Experiment, System
+from streamgauge.records.answers import MODES, Answer, AnswerLine, HardQueries
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.keys import stream_key
 
@@ -46,10 +46,9 @@ def run(
     Returns how many of the first system's rows have each status. Raises UserError unless all are correct.
     """
     stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
-    events, percent = read_events(stream, benchmark.source.tick), experiment.target_percent
-    if percent is None:
-        made = stream.read(StreamManifest)
-        percent = 100 * made.achieved_out_of_order / max(1, made.events)
+    events, made = read_events(stream, benchmark.source.tick), stream.read(StreamManifest)
+    target = experiment.target_percent
+    percent = 100 * made.achieved_out_of_order / max(1, made.events) if target is None else target
     first, *others = asked(benchmark)
     elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))
@@ -57,41 +56,39 @@ def run(
     bad: list[str] = []
     figures: list[Result] = []
 
-    def tell(system: System, events: int, record: Record, software: Mapping[str, str] | None = None) -> None:
-        why = record.why or ""
-        log.info("%s in %s on %s: %s %s", record.query, record.mode, system.name, record.status, why)
-        about = {"system": system.name, "disorder_percent": percent, "events": events}
-        keep(directory, {**record.to_dict(), **about})
-        timed = system == first and record.query in map(short, queries)  # the others' streams are too short
+    def tell(system: System, events: int, answer: Answer, software: Mapping[str, str] | None = None) -> None:
+        why = answer.why or ""
+        log.info("%s in %s on %s: %s %s", answer.query, answer.mode, system.name, answer.status, why)
+        keep(directory, AnswerLine(**answer.fields, system=system.name, disorder_percent=percent, events=events))
+        timed = system == first and answer.query in map(short, queries)  # the others' streams are too short
         figures.extend(
-            results_of(benchmark, experiment, system.name, directory.name, record, events, software or {}, timed=timed)
+            results_of(benchmark, experiment, system.name, directory.name, answer, events, software or {}, timed=timed)
         )
         if system == first:
-            statuses[record.status] += 1
-            if record.status != "correct":
-                bad.append(f"{record.query} in {record.mode} is {record.status}")
+            statuses[answer.status] += 1
+            if answer.status != "correct":
+                bad.append(f"{answer.query} in {answer.mode} is {answer.status}")
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as place:
         work = Path(place)
         hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
-        keep_hard(directory, first.name, percent, hard | {"example": run_example(spark, work / "example")})
+        keep_hard(directory, hard.model_copy(update={"example": run_example(spark, work / "example")}))
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent or 0):
             others, elsewhere, wired = [], (), ()
         if others or elsewhere or wired:
-            few = make_events(Store(work / "few"), smaller(benchmark, experiment, FEW))
+            few = make_events(Store(work / "few"), smaller(benchmark.source, experiment, FEW))
         for system in others:
             _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
         for system in elsewhere:
-            rows = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
-            for row in rows[system.name]:
-                software = row.pop("versions")
-                tell(system, few.rows.num_rows, Record(**row), software)
+            answers = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
+            for one in answers[system.name]:
+                tell(system, few.rows.num_rows, one, one.versions)
         for other in wired:
             with started(other.model_copy(update={"cpus": None}), work / f"wired-{other.name}") as engine:
-                for record in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):
-                    tell(other, few.rows.num_rows, record)
-                for record in hard_over_wire(engine, FEW_HARD, percent / 100, work / f"hard-{other.name}"):
-                    tell(other, FEW_HARD, record)
+                for answer in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):
+                    tell(other, few.rows.num_rows, answer)
+                for answer in hard_over_wire(engine, FEW_HARD, percent / 100, work / f"hard-{other.name}"):
+                    tell(other, FEW_HARD, answer)
     for figure in figures:  # all at the end, so that a retried stage records none twice
         results.append(directory, figure)
     if bad:
@@ -107,18 +104,19 @@ def _ask(
     events: Events,
     hard_events: int,
     work: Path,
-    tell: Callable[[SparkSettings, int, Record], None],
-) -> dict[str, Any]:
-    """Runs all queries in both modes and gives each record to `tell`. Returns the record of the hard queries."""
+    tell: Callable[[SparkSettings, int, Answer], None],
+) -> HardQueries:
+    """Runs all queries in both modes and gives each answer to `tell`. Returns the record of the hard queries."""
     settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}
     for mode in MODES:
-        for record in run_suite(spark, events, queries, mode, work / mode, conf=settings):
-            tell(system, events.rows.num_rows, record)
+        for answer in run_suite(spark, events, queries, mode, work / mode, conf=settings):
+            tell(system, events.rows.num_rows, answer)
     return run_hard(
         spark,
+        system.name,
+        percent,
         work / "hard",
         count=hard_events,
-        disorder=percent / 100,
         conf=settings,
-        seen=lambda record: tell(system, hard_events, record),
+        seen=lambda answer: tell(system, hard_events, answer),
     )

@@ -15,10 +15,10 @@ if __name__ == "__main__":
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from streamgauge.base.jsonl import append_json
 from streamgauge.bench.answers.finite_stream import Events
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
 from streamgauge.bench.engines.spark.engine import versions
+from streamgauge.records.answers import ForeignAnswer
 
 
 def main() -> None:
@@ -27,8 +27,8 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     events, queries = Events(pq.read_table(given["events"])), chosen(",".join(given["queries"]))
     for mode in given["modes"]:
-        for record in run_suite(spark, events, queries, mode, Path(given["work"]) / mode):
-            append_json(Path(given["out"]), {**record.to_dict(), "versions": versions(spark)})
+        for answer in run_suite(spark, events, queries, mode, Path(given["work"]) / mode):
+            ForeignAnswer(**answer.fields, versions=versions(spark)).append(Path(given["out"]))
     spark.stop()
 
 

@@ -21,7 +21,7 @@ from streamgauge.bench import workloads
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events
 from streamgauge.bench.answers.hard_queries import SPECS, offered
 from streamgauge.bench.answers.hard_queries import events as hard_events
-from streamgauge.bench.answers.record import Record, judged, short
+from streamgauge.bench.answers.record import judged, short
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.system import Adapter, Answering, TrialSetup, Unsupported, make_system
@@ -32,6 +32,7 @@ from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Query, Spec
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Replay, System, Workload
+from streamgauge.records.answers import Answer
 from streamgauge.records.driver import ReportBody
 
 #: slow enough for a watermark every few hundred rows, quick enough for a suite
@@ -82,8 +83,8 @@ def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Sp
     return specs
 
 
-def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Record]:
-    """Yields a record in streaming for each query of the suite, asked of a started system.
+def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Answer]:
+    """Yields an answer in streaming to each query of the suite, asked of a started system.
 
     Raises Outage if the engine is gone.
     """
@@ -93,8 +94,8 @@ def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], wor
             yield asked(system, fleet, spec, columns, events.rows, work / spec.query)
 
 
-def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> Iterator[Record]:
-    """Yields a record in streaming for each hard query, on as many events; disorder: the share that comes late."""
+def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> Iterator[Answer]:
+    """Yields an answer in streaming to each hard query, on as many events; disorder: the share that comes late."""
     rows = offered(hard_events(count, disorder, longest_s=3 * -(-count // 8)))
     columns = {"name": "string", "amount": "int64"}
     with served(rows, columns, work / "stream") as fleet:
@@ -102,7 +103,7 @@ def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> 
             yield asked(system, fleet, replace(spec, offset_us=0), columns, rows, work / spec.query)
 
 
-def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path) -> Record:
+def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path) -> Answer:
     """Asks one query, and compares the answer with DuckDB's by the system's own account and rule of lateness."""
     query = workloads.find(spec.query)
     if isinstance(system, Answering):
@@ -117,7 +118,7 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
         if not system.alive():
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
         why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
-        return Record(short(query), "streaming", "unsupported", why=why)
+        return Answer(query=short(query), mode="streaming", status="unsupported", why=why)
     reported = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
     if not (figures.get("batches") or figures.get("stretches")):
         why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
@@ -134,20 +135,29 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
     if isinstance(system, Answering):
         output = _table(system.answer(), wanted.schema)
         kept, size, given = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
-    record = judged(
+    verdict = judged(
         query, "streaming", given, size_and_hash(wanted, query.rule), seconds, rows.num_rows, size, rules.late_counted,
         due.late, late_reported(figures, reports),
     )  # fmt: skip
     if due.wrong_watermark is not None:  # it explains all else
-        return replace(record, status="wrong", why=due.wrong_watermark)
+        return verdict.model_copy(update={"status": "wrong", "why": due.wrong_watermark})
     if reported != kept:
-        return replace(record, status="wrong", why=f"the reports measure other rows than the {kept[0]} that were kept")
-    return record
+        why = f"the reports measure other rows than the {kept[0]} that were kept"
+        return verdict.model_copy(update={"status": "wrong", "why": why})
+    return verdict
 
 
-def _unchecked(query: Query, count: int | None, seconds: float, events: int, why: str) -> Record:
+def _unchecked(query: Query, count: int | None, seconds: float, events: int, why: str) -> Answer:
     rate, seconds = round(events / seconds, 1), round(seconds, 3)
-    return Record(short(query), "streaming", "unchecked", count, seconds=seconds, events_per_s=rate, why=why)
+    return Answer(
+        query=short(query),
+        mode="streaming",
+        status="unchecked",
+        rows=count,
+        seconds=seconds,
+        events_per_s=rate,
+        why=why,
+    )
 
 
 def _trial(

@@ -12,6 +12,7 @@ from typing import Any
 
 from streamgauge.bench.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.bench.answers.systems import asked
+from streamgauge.records.answers import AnswerLine
 from streamgauge.results.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
 from streamgauge.results.report.degrees import out_of_order_percent
 from streamgauge.results.report.run_records import Json, Records
@@ -63,7 +64,7 @@ def _which(row: Json) -> tuple[str, float]:
 
 def matrices(rows: Sequence[Json]) -> list[Block]:
     """Tables of what each system can do, by feature and by query, and of why the rest does not work."""
-    matrix = capabilities(rows)
+    matrix = capabilities(AnswerLine.of(row, "nexmark.jsonl") for row in rows).to_json()
     bad = [cell for cell in matrix["queries"] if cell["status"] != "works"]
     return [
         attempt("Capabilities by feature", _matrix, matrix["features"], "feature"),

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Build, Store
-from streamgauge.config import Benchmark
 from streamgauge.records.manifests import EventsManifest, ProfileManifest
 from streamgauge.records.profile import Profile, RecordedDelays, Span
 from streamgauge.streams.disorder import definitions
@@ -35,7 +34,7 @@ from streamgauge.streams.disorder.row_groups import (
     shares,
     total_rows,
 )
-from streamgauge.streams.keys import events_key, profile_key
+from streamgauge.streams.keys import Sourced, events_key, profile_key
 from streamgauge.streams.stages.workers import Workers
 
 R = TypeVar("R")
@@ -47,22 +46,22 @@ class TooWide(Exception):
     """Two event times lie too far apart for their distance to be a 64-bit number."""
 
 
-def run(workers: Workers, benchmark: Benchmark, store: Store, *, full: bool = False) -> Artifact:
+def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -> Artifact:
     """Returns the profile artifact, built unless it is there. Raises UserError without events.
 
     docs/profile.md describes its profile.json.
     """
 
     def make(build: Build) -> None:
-        events = store.need("events", events_key(store, benchmark), "ingest")
+        events = store.need("events", events_key(store, given), "ingest")
         try:
             profile = measure(workers, events, full=full)
         except TooWide as problem:
-            raise UserError(f"{', '.join(benchmark.source.files)}: {problem}; check source.time") from None
+            raise UserError(f"{', '.join(given.source.files)}: {problem}; check source.time") from None
         profile.write(build.path / "profile.json")
         build.manifest |= ProfileManifest(events=events.key, full=full).to_json()
 
-    return store.made("profile", profile_key(store, benchmark, full=full), make)
+    return store.made("profile", profile_key(store, given, full=full), make)
 
 
 def measure(workers: Workers, events: Artifact, *, full: bool = False) -> Profile:

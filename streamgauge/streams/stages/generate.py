@@ -21,7 +21,7 @@ from streamgauge.base.parquet import parquet_writer
 from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS, stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
-from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.config import Experiment, Source
 from streamgauge.records.manifests import EventsManifest, Selection, StreamManifest
 from streamgauge.streams.disorder import generation
 from streamgauge.streams.disorder.chunks import Chunk, chunks
@@ -31,7 +31,7 @@ from streamgauge.streams.disorder.hash import StreamHash, join
 from streamgauge.streams.disorder.output import Output, generate_chunk
 from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
-from streamgauge.streams.keys import events_key, stream_key
+from streamgauge.streams.keys import Sourced, events_key, stream_key
 from streamgauge.streams.nexmark.generator import HEADER
 from streamgauge.streams.stages import stream_texts
 from streamgauge.streams.stages.workers import Workers
@@ -53,7 +53,7 @@ MAX_CHUNK_ROWS = 1_000_000
 
 def run(
     workers: Workers,
-    benchmark: Benchmark,
+    given: Sourced,
     store: Store,
     experiment: Experiment,
     *,
@@ -67,15 +67,15 @@ def run(
     def make(build: Build) -> None:
         build.manifest |= write_stream(
             workers,
-            store.need("events", events_key(store, benchmark), "ingest"),
-            benchmark.source,
+            store.need("events", events_key(store, given), "ingest"),
+            given.source,
             experiment,
             build.path,
             outputs={"parquet", *experiment.outputs},  # later stages read Parquet
             chunk_rows=chunk_rows,
         ).to_json()
 
-    return store.made("stream", stream_key(store, benchmark, experiment), make)
+    return store.made("stream", stream_key(store, given, experiment), make)
 
 
 class _Tally:

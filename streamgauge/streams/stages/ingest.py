@@ -29,10 +29,10 @@ from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP
 from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Benchmark, Nexmark, Source
+from streamgauge.config import Nexmark, Source
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.disorder.hints import NONE_SKIPPED, Place, Skipped
-from streamgauge.streams.keys import events_key
+from streamgauge.streams.keys import Sourced, events_key
 from streamgauge.streams.nexmark.generator import Generator, rows
 from streamgauge.streams.stages import in_file
 from streamgauge.streams.stages.workers import Workers
@@ -47,39 +47,37 @@ INGESTED = metrics.counter("rows", "ingested")
 QUARANTINED = metrics.counter("rows", "quarantined")
 
 
-def run(
-    workers: Workers, benchmark: Benchmark, store: Store, *, split_bytes: int = 32 << 20, lines: bool = True
-) -> Artifact:
-    """Returns the events of a benchmark's source, built unless they are there. Raises UserError.
+def run(workers: Workers, given: Sourced, store: Store, *, split_bytes: int = 32 << 20, lines: bool = True) -> Artifact:
+    """Returns the events of a source, built unless they are there. Raises UserError.
 
     lines: keep each event's line; without it the events serve to measure their disorder only, in a scratch store.
     """
-    source = benchmark.source
+    source = given.source
     splits = source_splits(source, split_bytes)
 
     def make(build: Build) -> None:
         doubts = sample(source).doubts if source.files else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        manifest = _build(workers, benchmark, splits, build.path, split_bytes, lines)
+        manifest = _build(workers, given, splits, build.path, split_bytes, lines)
         over_lines.refuse(source, _bad_lines(build.path / manifest.quarantine_file, over_lines.UNBALANCED))
         sources = tuple(store.source_fingerprint(source.files))
         build.manifest |= manifest.model_copy(update={"doubts": tuple(doubts), "sources": sources}).to_json()
         _check_quality(source, manifest, build.path)
 
-    artifact = store.made("events", events_key(store, benchmark), make)
+    artifact = store.made("events", events_key(store, given), make)
     if artifact.reused:
         _check_quality(source, artifact.read(EventsManifest), artifact.path)
     return artifact
 
 
 def _build(
-    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int, lines: bool
+    workers: Workers, given: Sourced, splits: list[Split], path: Path, split_bytes: int, lines: bool
 ) -> EventsManifest:
-    source = benchmark.source
+    source = given.source
     if source.nexmark is not None:
-        source_lines, limit, wrote = _generated(workers, benchmark, source.nexmark, path)
+        source_lines, limit, wrote = _generated(workers, given, source.nexmark, path)
     else:
-        source_lines, limit, wrote = _read(workers, benchmark, splits, path, split_bytes, lines)
+        source_lines, limit, wrote = _read(workers, given, splits, path, split_bytes, lines)
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     skipped = reduce(Skipped.and_then, (step.skipped for step in wrote), NONE_SKIPPED)
@@ -116,11 +114,11 @@ def _build(
 
 
 def _read(
-    workers: Workers, benchmark: Benchmark, splits: list[Split], path: Path, split_bytes: int, lines: bool
+    workers: Workers, given: Sourced, splits: list[Split], path: Path, split_bytes: int, lines: bool
 ) -> tuple[int, int, list[Wrote]]:
     """Returns the number of lines in the files, of lines taken, and what was written."""
-    source = benchmark.source
-    if len(splits) == 1 and splits[0].kind == "packed" and benchmark.scale == 1:
+    source = given.source
+    if len(splits) == 1 and splits[0].kind == "packed" and given.scale == 1:
         # nobody needs its count beforehand, and to unpack it takes longer than to parse it
         wrote = _write(Step(0, splits[0], 0, splits[0].first_line, None, None, path, split_bytes, lines))
         if not wrote.lines:
@@ -130,22 +128,22 @@ def _read(
     for number, file in enumerate(source.files):
         if not sum(count for split, count in zip(splits, counts, strict=True) if split.file == number):
             raise no_data(file)
-    limit = ceil(Fraction(repr(benchmark.scale)) * sum(counts))
+    limit = ceil(Fraction(repr(given.scale)) * sum(counts))
     steps = _steps(splits, counts, limit, path, split_bytes, lines)
     return sum(counts), limit, workers.each(steps, _write)
 
 
-def _generated(workers: Workers, benchmark: Benchmark, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
+def _generated(workers: Workers, given: Sourced, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
     """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
-    limit = ceil(Fraction(repr(benchmark.scale)) * settings.events)
-    columns = tuple(benchmark.source.columns)
+    limit = ceil(Fraction(repr(given.scale)) * settings.events)
+    columns = tuple(given.source.columns)
 
     def write(first: int) -> Wrote:
         generator, name = Generator(settings), f"{first:015d}.parquet"
         ranges = (
             (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
         )
-        schema = events_schema(benchmark.source.kinds, arrival=False)
+        schema = events_schema(given.source.kinds, arrival=False)
         written = _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
         INGESTED.inc(min(FILE_ROWS, limit - first))
         return Wrote([written], [])

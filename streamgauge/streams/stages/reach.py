@@ -26,7 +26,7 @@ from streamgauge.streams.disorder.definitions import out_of_order
 from streamgauge.streams.disorder.delays import table
 from streamgauge.streams.disorder.generation import Solution, count_chunk, solve, too_low
 from streamgauge.streams.disorder.row_groups import RowGroup, row_groups
-from streamgauge.streams.keys import profile_key, stream_key
+from streamgauge.streams.keys import Scaled, profile_key, stream_key
 from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.workers import Forked
 from streamgauge.streams.text.ranges import packing
@@ -70,9 +70,8 @@ def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], 
 
     Raises UserError if too many lines are bad.
     """
-    read = Benchmark(name="reach", source=source, experiments=(AS_IT_CAME,), scale=scale)
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
-        events = ingest.run(Forked(), read, ScratchStore(Path(folder)), lines=False)
+        events = ingest.run(Forked(), Scaled(source, scale), ScratchStore(Path(folder)), lines=False)
         yield row_groups(events.files()), events.read(EventsManifest).in_file.hints
 
 

@@ -16,10 +16,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import copy, place, remove, workspace
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
-from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.config import Experiment, Source
 from streamgauge.records.manifests import EventsManifest, ValidationManifest
 from streamgauge.records.validation import Expectation, Facts, Validation
-from streamgauge.streams.keys import events_key, stream_key, validation_key
+from streamgauge.streams.keys import Sourced, events_key, stream_key, validation_key
 from streamgauge.streams.stages.facts import facts, read
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def import_expectations() -> None:
 
 
 def run(
-    spark: SparkSession, benchmark: Benchmark, store: Store, experiment: Experiment, suites: Path, run_path: Path
+    spark: SparkSession, given: Sourced, store: Store, experiment: Experiment, suites: Path, run_path: Path
 ) -> Artifact:
     """Validates an experiment's stream, unless that is done; returns the finished validation.
 
@@ -47,11 +47,11 @@ def run(
     shown = run_path / f"validation-{experiment.name}"
 
     def make(build: Build) -> None:
-        events = store.need("events", events_key(store, benchmark), "ingest")
-        stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
+        events = store.need("events", events_key(store, given), "ingest")
+        stream = store.need("stream", stream_key(store, given, experiment), "generate")
         with workspace(build.path) as folder:
             context = new_context(folder / "docs")
-            validation = validate(spark, context, events, stream, benchmark.source, experiment, suites)
+            validation = validate(spark, context, events, stream, given.source, experiment, suites)
             context.build_data_docs()
             validation.write(folder / RESULT)
             _show(folder, shown)
@@ -71,7 +71,7 @@ def run(
             docs=DOCS,
         ).to_json()
 
-    finished = store.made("validation", validation_key(store, benchmark, experiment, suites), make)
+    finished = store.made("validation", validation_key(store, given, experiment, suites), make)
     if finished.reused:
         _show(finished.path, shown)
     return finished

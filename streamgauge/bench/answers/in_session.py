@@ -1,0 +1,85 @@
+"""Asks a query in Spark's session, in batch or in streaming, and compares its answer with DuckDB's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.bench.answers.record import judged, unsupported
+from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.finite import FiniteRun, MicroBatch, run_finite
+from streamgauge.bench.oracle.duck import answer, ask, size_and_hash
+from streamgauge.bench.oracle.late_rows import expectation
+from streamgauge.bench.workloads import Query, Spec, find
+from streamgauge.records.answers import Answer, Mode
+
+#: an answer, and in streaming the micro-batches
+Outcome = tuple[Answer, tuple[MicroBatch, ...]]
+
+
+def attempted(spark: SparkSession, query: Query, mode: Mode, run: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a run, or the reason why there is none. Raises Outage if the engine is gone."""
+    try:
+        return run()
+    except Exception as problem:
+        return unsupported(spark, query, mode, problem), ()
+
+
+def in_batch(spec: Spec, frames: list[DataFrame], plain: pa.Table) -> Outcome:
+    """Asks in batch over frames that each hold all rows; plain: these rows."""
+    began = time.monotonic()
+    output = queries.run(frames, spec).toArrow()
+    seconds = time.monotonic() - began
+    return compared(spec, "batch", output, ask(spec, (plain,) * len(frames)), seconds, plain), ()
+
+
+def in_streaming(
+    spark: SparkSession,
+    spec: Spec,
+    rows: pa.Table,
+    batches: Sequence[pa.Table],
+    work: Path,
+    conf: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Asks in streaming on these micro-batches, of which the last holds the sentinel.
+
+    DuckDB's answer leaves out exactly the rows that the run's offsets and watermarks let it drop. rows: those of all
+    batches, with partition and row.
+    """
+    run = stream(spark, spec, batches, work, conf)
+    due = expectation(rows, run.logs(), spec, queries.rules(spec.query))
+    seconds = sum(batch.seconds for batch in run.batches)
+    peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
+    late = due.late, run.dropped, peak, due.wrong_watermark
+    return compared(spec, "streaming", run.output, answer(due), seconds, rows, *late), run.batches
+
+
+def stream(
+    spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path, conf: Mapping[str, str] | None = None
+) -> FiniteRun:
+    """Runs a query in streaming; each table is a micro-batch."""
+    streams = find(spec.query).streams
+    return run_finite(spark, lambda frames: queries.run(frames, spec), batches, work, streams=streams, conf=conf)
+
+
+def compared(
+    spec: Spec,
+    mode: Mode,
+    output: pa.Table,
+    wanted: pa.Table,
+    seconds: float,
+    rows: pa.Table,
+    expected: int = 0,
+    reported: int | None = 0,
+    state_rows: int | None = None,
+    wrong_watermark: str | None = None,
+) -> Answer:
+    """Judges an output by the query's rule; the rest as in `judged`."""
+    query, counted = find(spec.query), queries.rules(spec.query).late_counted
+    sizes = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
+    late = expected, reported, state_rows, wrong_watermark
+    return judged(query, mode, *sizes, seconds, rows.num_rows, output.nbytes, counted, *late)
