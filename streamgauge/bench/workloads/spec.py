@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,8 +47,7 @@ class Spec:
             )
         if missing := [name for name in query.columns if name not in columns]:
             raise UserError(f"{where}.query: {query.name} reads {missing[0]}; declare it in source.columns")
-        for need in ("key", "value"):
-            column = getattr(workload, need)
+        for need, column in (("key", workload.key), ("value", workload.value)):
             if column is None and need in query.needs:
                 raise UserError(f"{where}.{need}: {query.name} needs it; name one of {_list(columns)}")
             if column is not None and column not in columns:
@@ -111,5 +110,5 @@ def _whole(duration: Duration, unit: str, where: str, key: str) -> int:
         raise UserError(f"{where}.{key}: {problem}") from None
 
 
-def _list(names: Any) -> str:
+def _list(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
@@ -32,7 +31,7 @@ class Access:
     bootstrap: str
     security: Mapping[str, str] = field(default_factory=dict)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Settings for a client, with the secrets; they must not be shown. Raises UserError for a missing variable."""
         # without a callback and with logging, librdkafka writes to standard error
         quiet = {"log_level": 0, "error_cb": lambda _: None}
@@ -45,10 +44,7 @@ class Access:
         return text
 
     def _filled(self) -> dict[str, str]:
-        settings = {}
-        for key, value in self.security.items():
-            settings[key] = str(variables.filled(value, f"security.{key}"))
-        return settings
+        return {key: str(variables.filled(value, f"security.{key}")) for key, value in self.security.items()}
 
     def _secrets(self) -> list[str]:
         names = {name for value in self.security.values() for name in variables.named(value)}
@@ -58,13 +54,13 @@ class Access:
 @contextmanager
 def broker_errors(access: Access, what: str) -> Iterator[None]:
     """Turns a failure of Kafka's client into one line without secrets: a UserError that begins with `what`."""
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
 
     try:
         yield
     except KafkaException as problem:
         error = problem.args[0] if problem.args else problem
-        said = error.str() if hasattr(error, "str") else str(error)
+        said = error.str() if isinstance(error, KafkaError) else str(error)
         raise UserError(access.masked(f"{what}: {said}")) from None
     except TimeoutError:
         raise UserError(f"{what}: the broker {access.bootstrap} does not answer") from None

@@ -61,7 +61,7 @@ class Generator:
         if group > 1:
             number = number // group * group + number * SHUFFLE % group
         batch = _Batch(self, number)
-        arrays = [pa.array(batch.time), *(getattr(batch, name)() for name in columns)]
+        arrays = [pa.array(batch.time), *(_COLUMNS[name](batch) for name in columns)]
         return pa.RecordBatch.from_arrays(arrays, names=["event_time", *columns])
 
     def key(self, what: str) -> int:
@@ -126,7 +126,7 @@ class _Rows:
 
 
 class _Batch:
-    """A batch of events with one method per column, called at most once: only the wanted columns are made."""
+    """A batch of events; each of its columns is made at most once, and only if it is wanted: see _COLUMNS."""
 
     def __init__(self, generator: Generator, number: Ints) -> None:
         settings = generator.settings
@@ -197,23 +197,8 @@ class _Batch:
     def name(self) -> pa.Array:
         return self._texts((self._persons, self._person("name")), (self._auctions, self._auction("item")))
 
-    def email(self) -> pa.Array:
-        return self._texts((self._persons, self._person("email")))
-
-    def credit_card(self) -> pa.Array:
-        return self._texts((self._persons, self._person("credit_card")))
-
-    def city(self) -> pa.Array:
-        return self._texts((self._persons, self._person("city")))
-
-    def state(self) -> pa.Array:
-        return self._texts((self._persons, self._person("state")))
-
-    def description(self) -> pa.Array:
-        return self._texts((self._auctions, self._auction("description")))
-
-    def initial_bid(self) -> pa.Array:
-        return self._numbers((self._auctions, self._auctions.price("initial bid")))
+    def of_persons(self, name: str) -> pa.Array:
+        return self._texts((self._persons, self._person(name)))
 
     def reserve(self) -> pa.Array:
         rows = self._auctions
@@ -247,14 +232,8 @@ class _Batch:
         newest = self._g.last_person(rows.number)
         return self._numbers((rows, rows.named("bidder", ratio, newest, self._g.some_person, shift=1)))
 
-    def price(self) -> pa.Array:
-        return self._numbers((self._bids, self._bids.price("price")))
-
-    def channel(self) -> pa.Array:
-        return self._texts((self._bids, self._channels(texts.channels())))
-
-    def url(self) -> pa.Array:
-        return self._texts((self._bids, self._channels(texts.urls(self._g.key("urls")))))
+    def of_channels(self, pool: Texts) -> pa.Array:
+        return self._texts((self._bids, pool.take(self._channel)))
 
     def extra(self) -> pa.Array:
         """Padding that brings events to their average sizes; a bid's channel and URL are not counted."""
@@ -283,9 +262,6 @@ class _Batch:
     def _auction(self, name: str) -> Texts:
         return self._cut(self._auctions, name, {"item": 20, "description": 100}[name])
 
-    def _channels(self, pool: Texts) -> Texts:
-        return pool.take(self._channel)
-
     @cached_property
     def _channel(self) -> Ints:
         """Number of each bid's channel."""
@@ -297,6 +273,30 @@ class _Batch:
     def _padding(self, rows: _Rows, what: str, sizes: Ints, average: int) -> Texts:
         lengths = texts.padding(rows.bits(f"length of {what}"), sizes, average)
         return texts.cut(rows.bits(what), lengths, average + POOL)
+
+
+#: what makes each column of NEXMARK
+_COLUMNS: dict[str, Callable[[_Batch], pa.Array]] = {
+    "kind": _Batch.kind,
+    "id": _Batch.id,
+    "name": _Batch.name,
+    "email": lambda batch: batch.of_persons("email"),
+    "credit_card": lambda batch: batch.of_persons("credit_card"),
+    "city": lambda batch: batch.of_persons("city"),
+    "state": lambda batch: batch.of_persons("state"),
+    "description": lambda batch: batch._texts((batch._auctions, batch._auction("description"))),
+    "initial_bid": lambda batch: batch._numbers((batch._auctions, batch._auctions.price("initial bid"))),
+    "reserve": _Batch.reserve,
+    "expires": _Batch.expires,
+    "seller": _Batch.seller,
+    "category": _Batch.category,
+    "auction": _Batch.auction,
+    "bidder": _Batch.bidder,
+    "price": lambda batch: batch._numbers((batch._bids, batch._bids.price("price"))),
+    "channel": lambda batch: batch.of_channels(texts.channels()),
+    "url": lambda batch: batch.of_channels(texts.urls(batch._g.key("urls"))),
+    "extra": _Batch.extra,
+}
 
 
 @cache

@@ -114,7 +114,7 @@ def job(stage: str) -> Iterator[Job]:
     try:
         store = Store(args.artifacts)
         run = RunLog(store.run(args.run_id))
-        scope = {k: v for k in SCOPES if (v := getattr(args, k, None))}
+        scope = {key: str(value) for key, value in vars(args).items() if key in SCOPES and value}
         try:
             overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
             benchmark = config.load(Path(args.config), overrides)

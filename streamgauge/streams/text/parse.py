@@ -168,8 +168,9 @@ class _Block:
         columns.append(lines.column())
         if layout.arrival:
             columns.append(self._arrival())
+        kinds = {"string": self._string, "int64": self._int64, "float64": self._float64}
         for (name, kind), index in zip(self._source.kinds.items(), layout.columns, strict=True):
-            columns.append(getattr(self, f"_{kind}")(name, index))
+            columns.append(kinds[kind](name, index))
         events = pa.Table.from_arrays(columns, schema=layout.schema)
         at = np.flatnonzero(self._why)
         skipped = self._skipped(first_seq, columns[1].to_numpy())
