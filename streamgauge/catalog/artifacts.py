@@ -60,7 +60,7 @@ class Build:
     manifest: dict[str, Any] = field(default_factory=dict)
 
 
-def key_of(kind: str, *parts: Any) -> str:
+def key_of(kind: str, *parts: object) -> str:
     """Hash (16 hex digits) of everything that decides an artifact's content."""
     text = canonical([kind, ALGORITHM.get(kind, 0), *[json.loads(canonical(part)) for part in parts]])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -219,10 +219,10 @@ class Store:
 
     # -- keys: they follow from the inputs alone, so planning needs no Spark
 
-    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
+    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, int | str]]:
         """Size and SHA-256 of each file, in declared order; hashes are cached by (path, size, mtime)."""
         cache = self._hashes()
-        prints, fresh = [], False
+        prints, fresh = list[dict[str, int | str]](), False
         for name in files:
             mark, size = mark_of(name)
             if mark not in cache:
@@ -259,7 +259,7 @@ class ScratchStore(Store):
 
     _lasts = False
 
-    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, Any]]:
+    def source_fingerprint(self, files: tuple[str, ...]) -> list[dict[str, int | str]]:
         """Size and time of change of each file, in declared order."""
         return [{"size": size, "mark": mark} for mark, size in map(mark_of, files)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 from streamgauge.base.errors import UserError
 
@@ -45,7 +45,7 @@ class Query:
     line: bool = False  # it passes the whole line on
     columns: tuple[str, ...] = ()  # columns of the source that it reads, besides key and value
     # for each frame, the rows that it reads, as column -> values; none: all
-    reads: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
+    reads: tuple[Mapping[str, tuple[str | int, ...]], ...] = ()
     # for each frame, by how many windows an engine's watermark may lie behind at the operator that takes it
     lags: tuple[int, ...] = ()
     groups_first: bool = False  # events are grouped before late ones are dropped

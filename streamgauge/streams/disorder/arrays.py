@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.streams.disorder.definitions import Times
 
+Some = TypeVar("Some", bound=np.generic)
 
-def at_index(array: Any, index: npt.NDArray[np.intp] | None) -> Any:
+
+def at_index(array: npt.NDArray[Some], index: npt.NDArray[np.intp] | None) -> npt.NDArray[Some]:
     return array if index is None else array[index]
 
 

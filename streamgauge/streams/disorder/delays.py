@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
 from streamgauge.base.seals import unsealed
-from streamgauge.base.units import PS, Tick, show_ticks
+from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.config import DelaySpec
 from streamgauge.config.streams import DELAYS
 
@@ -262,12 +261,12 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
     return _truncated(cdf, inverse, max(low, math.ceil(edges[0])), min(high, math.floor(edges[-1])))
 
 
-def _ticks(duration: Any, key: str, tick: Tick) -> int:
+def _ticks(duration: Duration, key: str, tick: Tick) -> int:
     try:
         return int(duration.to(tick))
     except ValueError as problem:
         raise UserError(f"{key}: {problem}, the unit of this source's times") from None
 
 
-def _or(duration: Any, default: float, tick: Tick) -> float:
+def _or(duration: Duration | None, default: float, tick: Tick) -> float:
     return default if duration is None else duration.ps / PS[tick]

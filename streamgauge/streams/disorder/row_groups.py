@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -88,8 +87,8 @@ def read_times(groups: Sequence[RowGroup]) -> Times:
 def column_array(table: pa.Table, name: str) -> Times:
     """An int64 column as a numpy array, without a copy where it is one chunk."""
     chunks = [chunk.to_numpy() for chunk in table.column(name).chunks]
-    array: Any = chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int64), *chunks])
-    return np.asarray(array)
+    array: Times = chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int64), *chunks])
+    return array
 
 
 def shares(groups: Sequence[RowGroup], tasks: int) -> list[list[RowGroup]]:

@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.parquet import parquet_writer
 from streamgauge.base.places import publishing
@@ -240,7 +240,7 @@ class _Writer:
                 )
 
     @contextmanager
-    def _texts(self, number: int) -> Iterator[dict[str, tuple[str, Any]]]:
+    def _texts(self, number: int) -> Iterator[dict[str, tuple[str, pa.NativeFile]]]:
         """Yields name and sink of the part in each text format. number: that of the part's first chunk."""
         with ExitStack() as stack:
             texts = {}
@@ -300,7 +300,7 @@ class _Writer:
         ):
             yield name, writer
 
-    def _write_text(self, format: str, rows: pa.Table, sink: Any) -> None:
+    def _write_text(self, format: str, rows: pa.Table, sink: pa.NativeFile) -> None:
         source = self.source
         for part in stream_texts.of_rows(
             format, rows, separator=source.separator, json_source=source.format == "jsonl"
@@ -308,7 +308,7 @@ class _Writer:
             sink.write(part)
 
 
-def _take(part: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
+def _take(part: pa.Table, rows: Ints) -> pa.Table:
     """Takes these rows, by a slice if they are contiguous."""
     first, last = int(rows[0]), int(rows[-1])
     return part.slice(first, len(rows)) if last - first + 1 == len(rows) else part.take(pa.array(rows))

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ FILES = {"csv": "csv_files", "csv-parts": "csv_files", "jsonl": "jsonl_files", "
 _COPY_BYTES, _BATCH_ROWS = 1 << 22, 10_000
 
 
-def of_rows(format: str, rows: pa.Table, *, separator: str, json_source: bool) -> Iterator[Any]:
+def of_rows(format: str, rows: pa.Table, *, separator: str, json_source: bool) -> Iterator[pa.Buffer | bytes]:
     """Yields buffers that together are the rows in this format. rows: as in the stream's schema, in its order.
 
     json_source: the source's lines are JSON objects.
@@ -37,13 +37,13 @@ def of_rows(format: str, rows: pa.Table, *, separator: str, json_source: bool) -
     return _keyed(rows) if format == "kafka" else _csv(rows, separator)
 
 
-def _csv(rows: pa.Table, separator: str) -> Iterator[Any]:
+def _csv(rows: pa.Table, separator: str) -> Iterator[pa.Buffer | bytes]:
     """Joins ingestion time, event time and the line, which brings its own newline; yields parts of the file."""
     times = [rows.column(name).cast(pa.string()).cast(pa.binary()) for name in ("ingestion_time", "event_time")]
     return _joined(*times, rows.column("line"), separator=separator.encode())
 
 
-def _keyed(rows: pa.Table) -> Iterator[Any]:
+def _keyed(rows: pa.Table) -> Iterator[pa.Buffer | bytes]:
     """Joins key and line by a tab, as kafka-console-producer takes them with parse.key; the first column is the key."""
     columns = [name for name in rows.column_names if name not in (*STREAM.names, ARRIVAL.name)]
     key = rows.column(columns[0]).cast(pa.string()) if columns else pa.nulls(len(rows), pa.string())
@@ -53,7 +53,7 @@ def _keyed(rows: pa.Table) -> Iterator[Any]:
     return _joined(pc.fill_null(key, "").cast(pa.binary()), rows.column("line"), separator=b"\t")
 
 
-def _joined(*columns: Any, separator: bytes) -> Iterator[Any]:
+def _joined(*columns: pa.Array | pa.ChunkedArray, separator: bytes) -> Iterator[pa.Buffer | bytes]:
     flat = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns]
     joined = pc.binary_join_element_wise(*flat, separator)
     for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
@@ -61,7 +61,7 @@ def _joined(*columns: Any, separator: bytes) -> Iterator[Any]:
         yield chunk.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
-def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[Any]:
+def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[pa.Buffer | bytes]:
     """Yields the text of one JSON object a row, in some microseconds each. A line that is a JSON object stays one."""
     rest = [name for name in rows.column_names if name != "line"]
     for place, field in enumerate(rows.schema):

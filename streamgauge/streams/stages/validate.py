@@ -23,6 +23,7 @@ from streamgauge.streams.keys import Sourced, events_key, stream_key, validation
 from streamgauge.streams.stages.facts import facts, read
 
 if TYPE_CHECKING:
+    from great_expectations import ExpectationSuite
     from great_expectations.data_context import EphemeralDataContext
 
 RESULT, DOCS = "result.json", "docs/index.html"
@@ -166,7 +167,7 @@ def judge(
     ]
 
 
-def load_suite(file: Path) -> Any:
+def load_suite(file: Path) -> ExpectationSuite:
     """Loads a suite, in which every expectation has its own name in its meta. Raises UserError."""
     from great_expectations import ExpectationSuite
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -76,7 +75,7 @@ def refuse_array(begin: bytes, where: str) -> None:
         )
 
 
-def keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
+def keys(value: Mapping[str, object], before: str = "") -> Iterator[str]:
     """Yields the paths of an object's values."""
     for key, inner in value.items():
         if isinstance(inner, dict):
@@ -85,7 +84,7 @@ def keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: object, path: str) -> object:
     """The value at a path; None if there is none. A key that contains dots is preferred."""
     if not isinstance(value, dict):
         return None
@@ -98,7 +97,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source, TimeColumn
@@ -33,6 +33,14 @@ _ADVICE = {
 }
 
 
+class BadLine(TypedDict):
+    """A line that is no event: its 0-based place among the lines, the reason, and its text."""
+
+    at: int
+    reason: str
+    text: bytes
+
+
 @dataclass(frozen=True)
 class Sample:
     """Events and bad lines in the first lines of a source's first file."""
@@ -44,8 +52,7 @@ class Sample:
     hints: tuple[Hint, ...] = ()
 
     @property
-    def bad(self) -> list[dict[str, Any]]:
-        """Bad lines: at (0-based among the lines), reason, text."""
+    def bad(self) -> list[BadLine]:
         return [] if self.parsed.bad is None else self.parsed.bad.to_pylist()
 
     @property
