@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.records.answers import AnswerLine, Capabilities, HardQueries
 from streamgauge.records.latency import LatencyRun
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.profile import Profile
@@ -24,6 +25,9 @@ RECORDS: dict[str, type[Record]] = {
     "events": EventsManifest,
     "stream": StreamManifest,
     "validation": Validation,
+    "answers": AnswerLine,
+    "capabilities": Capabilities,
+    "hard": HardQueries,
 }
 #: their files hold a list of them
 _LISTS = {"latency"}

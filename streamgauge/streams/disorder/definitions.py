@@ -72,11 +72,6 @@ def interleaved(event_times: Times) -> int:
     return len(ends)
 
 
-def nearest_rank(sorted_values: Sequence[int] | Times, quantile: float) -> int:
-    """The smallest value with at least quantile·n values at or below it."""
-    return int(sorted_values[rank_of(quantile, len(sorted_values)) - 1])
-
-
 def rank_of(quantile: float, count: int) -> int:
     """1-based nearest rank of a quantile among `count` values."""
     return max(1, -int(-quantile * count // 1))
