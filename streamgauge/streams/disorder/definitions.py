@@ -8,7 +8,6 @@ Sort", ICDE 2018, section II.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
