@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.bench.answers.record import judged, unsupported
+from streamgauge.bench.answers.record import Late, judged, unsupported
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.finite import FiniteRun, MicroBatch, run_finite
 from streamgauge.bench.oracle.duck import answer, ask, size_and_hash
@@ -34,7 +34,7 @@ def in_batch(spec: Spec, frames: list[DataFrame], plain: pa.Table) -> Outcome:
     began = time.monotonic()
     output = queries.run(frames, spec).toArrow()
     seconds = time.monotonic() - began
-    return compared(spec, "batch", output, ask(spec, (plain,) * len(frames)), seconds, plain), ()
+    return compared(spec, "batch", output, ask(spec, (plain,) * len(frames)), seconds, plain.num_rows), ()
 
 
 def in_streaming(
@@ -51,11 +51,12 @@ def in_streaming(
     batches, with partition and row.
     """
     run = stream(spark, spec, batches, work, conf)
-    due = expectation(rows, run.logs(), spec, queries.rules(spec.query))
+    rules = queries.rules(spec.query)
+    due = expectation(rows, run.logs(), spec, rules)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
-    late = due.late, run.dropped, peak, due.wrong_watermark
-    return compared(spec, "streaming", run.output, answer(due), seconds, rows, *late), run.batches
+    late = Late(rules.late_counted, due.late, run.dropped, due.wrong_watermark)
+    return compared(spec, "streaming", run.output, answer(due), seconds, rows.num_rows, late, peak), run.batches
 
 
 def stream(
@@ -72,14 +73,12 @@ def compared(
     output: pa.Table,
     wanted: pa.Table,
     seconds: float,
-    rows: pa.Table,
-    expected: int = 0,
-    reported: int | None = 0,
+    events: int,
+    late: Late | None = None,
     state_rows: int | None = None,
-    wrong_watermark: str | None = None,
 ) -> Answer:
-    """Judges an output by the query's rule; the rest as in `judged`."""
-    query, counted = find(spec.query), queries.rules(spec.query).late_counted
+    """Judges an output by the query's rule. late: none in batch, and where the query drops nothing."""
+    query = find(spec.query)
     sizes = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
-    late = expected, reported, state_rows, wrong_watermark
-    return judged(query, mode, *sizes, seconds, rows.num_rows, output.nbytes, counted, *late)
+    late = late or Late(queries.rules(spec.query).late_counted)
+    return judged(query, mode, *sizes, seconds, events, late, output.nbytes, state_rows)

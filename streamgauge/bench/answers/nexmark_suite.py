@@ -85,7 +85,7 @@ def _asked(
             return in_batch(spec, [spark.read.parquet(str(frame)) for _ in range(query.streams)], events.plain)
         if query.to_files:
             output, seconds = to_files(spark, spec, events.batches(batches), work)
-            return compared(spec, mode, output, ask(spec, (events.plain,)), seconds, events.rows), ()
+            return compared(spec, mode, output, ask(spec, (events.plain,)), seconds, events.rows.num_rows), ()
         return in_streaming(spark, spec, events.rows, events.batches(batches), work)
 
 

@@ -6,6 +6,7 @@ The files are answers, appended as they come, and the capability matrix that fol
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,16 @@ Size = tuple[int, str]  # of an answer: rows, and their hash
 _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 
+@dataclass(frozen=True)
+class Late:
+    """Late rows of a run: how the engine counts them (see oracle.batches.Rules), and how many were dropped."""
+
+    counted: str
+    expected: int = 0
+    reported: int | None = 0  # None: the engine does not know it
+    wrong_watermark: str | None = None  # see late_rows.Expectation
+
+
 def short(query: Query) -> str:
     return query.name.rpartition(".")[2]
 
@@ -37,27 +48,18 @@ def judged(
     wanted: Size,
     seconds: float,
     events: int,
-    output_bytes: int | None,
-    counted: str,
-    expected: int = 0,
-    reported: int | None = 0,
+    late: Late,
+    output_bytes: int | None = None,
     state_rows: int | None = None,
-    wrong_watermark: str | None = None,
 ) -> Answer:
-    """Compares the answer given with the wanted one.
-
-    counted: what the engine counts as late (see oracle.batches.Rules). expected, reported: how many of these were
-    dropped; None if the engine does not know it. wrong_watermark: see late_rows.Expectation.
-    """
-    why = None
+    """Compares the answer given with the wanted one."""
+    why = late.wrong_watermark
     if given[0] != wanted[0]:
         why = f"{given[0]} rows, {wanted[0]} expected"
     elif given != wanted:
         why = f"{given[0]} rows as expected, but with other values"
-    elif reported not in (None, expected):
-        why = f"{reported} late {counted} reported as dropped, {expected} expected"
-    elif wrong_watermark is not None:
-        why = wrong_watermark
+    elif late.reported not in (None, late.expected):
+        why = f"{late.reported} late {late.counted} reported as dropped, {late.expected} expected"
     return Answer(
         query=short(query),
         mode=mode,
@@ -65,9 +67,9 @@ def judged(
         rows=given[0],
         hash=given[1],
         seconds=round(seconds, 3),
-        late_drops_expected=expected,
-        late_drops_reported=reported,
-        late_drops_counted_in=counted,
+        late_drops_expected=late.expected,
+        late_drops_reported=late.reported,
+        late_drops_counted_in=late.counted,
         events_per_s=round(events / seconds, 1),
         output_bytes=output_bytes,
         state_rows=state_rows,

@@ -21,7 +21,7 @@ from streamgauge.bench import workloads
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events
 from streamgauge.bench.answers.hard_queries import SPECS, offered
 from streamgauge.bench.answers.hard_queries import events as hard_events
-from streamgauge.bench.answers.record import judged, short
+from streamgauge.bench.answers.record import Late, judged, short
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.system import Adapter, Answering, TrialSetup, Unsupported, make_system
@@ -135,10 +135,9 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
     if isinstance(system, Answering):
         output = _table(system.answer(), wanted.schema)
         kept, size, given = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
-    verdict = judged(
-        query, "streaming", given, size_and_hash(wanted, query.rule), seconds, rows.num_rows, size, rules.late_counted,
-        due.late, late_reported(figures, reports),
-    )  # fmt: skip
+    late = Late(rules.late_counted, due.late, late_reported(figures, reports))
+    wanted_size = size_and_hash(wanted, query.rule)
+    verdict = judged(query, "streaming", given, wanted_size, seconds, rows.num_rows, late, size)
     if due.wrong_watermark is not None:  # it explains all else
         return verdict.model_copy(update={"status": "wrong", "why": due.wrong_watermark})
     if reported != kept:
