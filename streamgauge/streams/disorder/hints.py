@@ -7,28 +7,25 @@ hint says which lines it is due to, and what it is without them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass
 
 #: most lines that a hint lists
 LISTED = 5
 UNIT_NAMES = {"ps": "picoseconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
 
-class Place(BaseModel):
+@dataclass(frozen=True)
+class Place:
     """The beginning of a file: the seq of its first event, and the 1-based line of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: str
     first_seq: int
     first_line: int
 
 
-class Skipped(BaseModel):
+@dataclass(frozen=True)
+class Skipped:
     """Events whose local time does not exist, as clocks were put forward: their number, and the first seqs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     events: int = 0
     seqs: tuple[int, ...] = ()

@@ -30,23 +30,23 @@ class Kept:
 def kept(schema: pa.Schema, needed: Collection[int] = ()) -> Kept:
     """Columns of a line of a file with this schema; needed: places among its flat columns."""
     tops: list[str] = []
-    places: list[int] = []
-    fields: list[int] = []
-    names: list[str] = []
-    types: list[pa.DataType] = []
+    columns: list[tuple[int, int, pa.Field]] = []
     at = read = 0
     for top in schema:
         leaves = rows.flat_schema(pa.schema([top]))
         wanted = [k for k, leaf in enumerate(leaves) if at + k in needed or rows.has_text(leaf.type)]
         if wanted:
             tops.append(top.name)
-            places += [read + k for k in wanted]
-            fields += [at + k for k in wanted]
-            names += [leaves.names[k] for k in wanted]
-            types += [leaves.types[k] for k in wanted]
+            columns += [(read + k, at + k, leaves.field(k)) for k in wanted]
             read += len(leaves)
         at += len(leaves)
-    return Kept(tuple(tops), tuple(places), tuple(fields), tuple(names), tuple(types))
+    return Kept(
+        tuple(tops),
+        tuple(place for place, _, _ in columns),
+        tuple(field for _, field, _ in columns),
+        tuple(leaf.name for _, _, leaf in columns),
+        tuple(leaf.type for _, _, leaf in columns),
+    )
 
 
 def blocks(

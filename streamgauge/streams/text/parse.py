@@ -236,7 +236,7 @@ class _Block:
         skipped = np.flatnonzero(
             good & within & (elsewhere != times) & (elsewhere % (86400 * per_s) != _AWAY_S * per_s)
         )
-        return Skipped(events=len(skipped), seqs=(skipped[:LISTED] + first_seq).tolist())
+        return Skipped(events=len(skipped), seqs=tuple((skipped[:LISTED] + first_seq).tolist()))
 
     def _arrival(self) -> pa.Array:
         assert self._source.arrival is not None
