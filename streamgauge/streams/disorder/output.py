@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import stable_order
 from streamgauge.streams.disorder.chunks import FIRST, LAST, Border, Chunk, Window
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
