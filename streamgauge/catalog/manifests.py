@@ -38,7 +38,7 @@ class Artifact:
     _intact: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def read(self, kind: type[M]) -> M:
-        """Its manifest as a record. Raises Damaged."""
+        """Reads its manifest as a record. Raises Damaged."""
         return kind.of(self.manifest, self.path / MANIFEST, BUILT_AGAIN)
 
     def files(self) -> list[Path]:

@@ -53,7 +53,7 @@ class ForeignAnswer(Line, Answer):
 
 
 class QueryAbility(Part):
-    """How well a system answers a query in a mode, and why not better."""
+    """Rating of how well a system answers a query in a mode, and why not better."""
 
     query: str
     system: str
@@ -63,7 +63,7 @@ class QueryAbility(Part):
 
 
 class FeatureAbility(Part):
-    """How well a system does in a mode what some queries need: as well as the worst of them."""
+    """Rating of how well a system does in a mode what some queries need: as well as the worst of them."""
 
     feature: str
     system: str

@@ -14,7 +14,7 @@ from streamgauge.records.validation import Facts
 
 
 class Manifest(Record):
-    """What a stage and the store say of an artifact. The version is written only once there are several.
+    """Description of an artifact by its stage and the store. A version is written only once there are several.
 
     Artifacts of another form have another key (`catalog.artifacts.ALGORITHM`). The store adds the four keys here.
     """

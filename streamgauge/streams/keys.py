@@ -14,7 +14,7 @@ from streamgauge.streams.disorder.delays import table
 
 
 class Sourced(Protocol):
-    """What decides the events: a source, and the share of it that is taken. A benchmark has both."""
+    """Source, and the share of it that is taken: they decide the events. A benchmark has both."""
 
     @property
     def source(self) -> Source: ...

@@ -58,7 +58,7 @@ def test_what_the_stages_write_has_the_keys_of_before_and_is_read_as_written(tmp
         on_disk = read_manifest(artifact.path / "manifest.json")
         assert on_disk == artifact.manifest == json.loads(json.dumps(artifact.read(kind).to_json()))
     made = stream.read(StreamManifest)
-    assert (made.events, made.tick, made.jsonl_files, made.kafka_files) == (8, "s", ("stream.jsonl",), ())
+    assert (made.events, made.tick, made.jsonl_files, made.kafka_files) == (8, "ns", ("stream.jsonl",), ())
     assert made.achieved_out_of_order == made.target_out_of_order == 4
     assert events.read(EventsManifest).in_file.out_of_order == made.source_out_of_order == 3
 

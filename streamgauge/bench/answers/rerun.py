@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.answers.finite_stream import read_events
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
-from streamgauge.bench.answers.record import MODES
 from streamgauge.bench.answers.systems import asked, conf
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
+from streamgauge.records.answers import MODES
 from streamgauge.streams.keys import stream_key
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from streamgauge.streams.disorder.definitions import Times
 
-Some = TypeVar("Some", bound=np.generic)
 
-
-def at_index(array: npt.NDArray[Some], index: npt.NDArray[np.intp] | None) -> npt.NDArray[Some]:
+def at_index(array: Any, index: npt.NDArray[np.intp] | None) -> Any:
     return array if index is None else array[index]
 
 

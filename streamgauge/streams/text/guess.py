@@ -266,14 +266,14 @@ def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _objects(data: bytes, path: str) -> list[list[str]]:
-    """Names and values of the objects. Raises UserError if there are none."""
-    values = []
+    """Names and objects of the objects. Raises UserError if there are none."""
+    objects = []
     for line in data.splitlines():
         try:
-            values.append(json.loads(line))
+            objects.append(json.loads(line))
         except (ValueError, RecursionError):
             continue
-    paths = list(dict.fromkeys(path for one in values if isinstance(one, dict) for path in json_lines.keys(one)))
+    paths = list(dict.fromkeys(path for one in objects if isinstance(one, dict) for path in json_lines.keys(one)))
     if not paths and data.strip():
         shown = data.split(b"\n")[0].strip()[:30].decode(errors="replace")
         raise UserError(
