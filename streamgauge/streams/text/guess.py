@@ -266,7 +266,7 @@ def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _objects(data: bytes, path: str) -> list[list[str]]:
-    """Names and objects of the objects. Raises UserError if there are none."""
+    """Names and values of the objects. Raises UserError if there are none."""
     objects = []
     for line in data.splitlines():
         try:
