@@ -119,7 +119,6 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
         why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
         return Answer(query=short(query), mode="streaming", status="unsupported", why=why)
-        return Answer(query=short(query), mode="streaming", status="unsupported", why=why)
     reported = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
     if not (figures.get("batches") or figures.get("stretches")):
         why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
