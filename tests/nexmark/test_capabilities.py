@@ -112,3 +112,10 @@ def test_an_answer_that_is_missing_is_a_visible_hole(tmp_path: Path) -> None:
         name: "not run in streaming" if name == "q5" else "not run" for name in (*SUITE, *HARD)
     }
     assert "not run: see generate late" in render(Records(parse(Benchmark, raw, "here"), store, "mine"))
+
+
+def test_an_answer_of_which_no_rows_are_told_is_unchecked_and_one_without_rows_was_not_run() -> None:
+    about: dict[str, Any] = {"mode": "batch", "status": "unchecked", "why": "too slow", "system": "s"}
+    told = AnswerLine(query="q1", disorder_percent=0, rows=None, **about)
+    untold = AnswerLine(query="q2", disorder_percent=0, **about)
+    assert [one.status for one in capabilities([told, untold]).queries] == ["not run", "unchecked"]

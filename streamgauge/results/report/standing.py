@@ -42,7 +42,7 @@ def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
             # several machines may have measured it: the latest point counts
             if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:
                 kept[one["metric"]] = points[-1]
-    for (_, query, system, mode, experiment), kept in last.items():
+    for number, ((_, query, system, mode, _), kept) in enumerate(last.items()):
         point = kept.get(SUPPORTED) or kept[CORRECT]
         judged = kept.get(CORRECT)
         if not point["value"]:
@@ -52,8 +52,8 @@ def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[Row]:
         else:
             status = "correct" if judged["value"] else "wrong"
         yield {
-            "query": query, "system": system, "mode": mode, "disorder_percent": experiment, "status": status,
-            "why": point["reason"] or None,
+            "query": query, "system": system, "mode": mode, "disorder_percent": number,  # tells experiments apart
+            "status": status, "why": point["reason"] or None,
         }  # fmt: skip
 
 
