@@ -164,10 +164,17 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
 
 
 NO_SYSTEM = """
-from streamgauge.bench.driver.system import Adapter
+from streamgauge.bench.driver.system import Adapter, Capabilities
+from streamgauge.config.systems import Semantics
 class Engine(Adapter): ...
 class Undeclared(Adapter):
     capabilities = {"pins"}
+    start = begin_trial = end_trial = alive = stop = None
+class Wordless(Adapter):
+    capabilities = Capabilities(semantics={"takes": "rows"})
+    start = begin_trial = end_trial = alive = stop = None
+class Wrong(Adapter):
+    capabilities = Capabilities(semantics=Semantics("rows", 7, "", "", "", "", ""))
     start = begin_trial = end_trial = alive = stop = None
 class Other(Adapter):
     start = begin_trial = end_trial = alive = stop = None
@@ -184,6 +191,8 @@ class Other(Adapter):
         ("json:loads", "json:loads is no class that derives from Adapter; see docs/engines.md"),
         ("no_system:Engine", "no_system:Engine cannot be made: TypeError: Can't instantiate abstract class Engine"),
         ("no_system:Undeclared", "no_system:Undeclared: found capabilities {'pins'}, allowed: Capabilities(…)"),
+        ("no_system:Wordless", "no_system:Wordless: semantics: found {'takes': 'rows'}, allowed: Semantics(…), of"),
+        ("no_system:Wrong", "no_system:Wrong: semantics: watermark: found 7, allowed: Semantics(…), of texts"),
         ("no_system:Other", "no_system:Other cannot be made: ZeroDivisionError: "),
         ("broken_engine:Engine", "broken_engine:Engine cannot be loaded: RuntimeError: at import"),
     ],

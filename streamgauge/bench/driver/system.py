@@ -162,6 +162,8 @@ def make_system(system: System, work: Path) -> Adapter:
         declared: object = made.capabilities
         if not isinstance(declared, Capabilities):
             raise UserError(f"{where}: {target}: found capabilities {declared!r:.80}, allowed: Capabilities(…)")
+        if declared.semantics is not None and (wrong := _wrong_semantics(declared.semantics)):
+            raise UserError(f"{where}: {target}: semantics: {wrong}, allowed: Semantics(…), of texts")
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
@@ -175,3 +177,20 @@ def _declared(system: System, adapter: type[Adapter]) -> System:
 
     model = adapter.Settings
     return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")
+
+
+def _wrong_semantics(semantics: object) -> str:
+    """Says what is wrong with what an adapter declares of event time, which a search records; empty if nothing is."""
+    from pydantic import ValidationError
+
+    from streamgauge.config.systems import Semantics
+    from streamgauge.records.search import Declared
+
+    if not isinstance(semantics, Semantics):
+        return f"found {semantics!r:.80}"
+    try:
+        Declared(**vars(semantics))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        return f"{first['loc'][0]}: found {first['input']!r:.80}"
+    return ""
