@@ -45,6 +45,7 @@ nightly: {schedule: "30 1 * * *"}
     "versions.yaml": "name: versions\nrelease: {rate: 100}"
     + BASE
     + CELLS.replace("two}", "two}, {name: bad, example: true}"),
+    "endless.yaml": "name: endless\nrelease: {rate: 100, seconds: 1.0e+14}" + BASE + CELLS,
     "broken.yaml": "name: broken\nexperiment: []" + BASE,
     "nightly.yaml": "name: nightly\nschedule: nightly" + BASE,
     "weekly.yaml": "name: weekly\nnightly: {schedule: weekly}" + BASE,
@@ -129,8 +130,8 @@ def test_one_dag_per_file_that_loads(parsed: Any) -> None:
     assert sorted(parsed["dags"]) == [
         "streamgauge-nightly_auction", "streamgauge-nightly_stranger", "streamgauge-release_stranger",
         "streamgauge-release_versions",
-        "streamgauge_auction", "streamgauge_celled", "streamgauge_plain", "streamgauge_poster", "streamgauge_stranger",
-        "streamgauge_turns",
+        "streamgauge_auction", "streamgauge_celled", "streamgauge_endless", "streamgauge_plain", "streamgauge_poster",
+        "streamgauge_stranger", "streamgauge_turns",
         "streamgauge_versions",
     ]  # fmt: skip
 
@@ -142,6 +143,7 @@ def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed:
     assert "nightly.yaml: schedule: found 'nightly', allowed: a cron expression" in message
     assert "weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron expression" in message
     assert "twin.yaml: name: found 'plain'" in message
+    assert "endless.yaml: the DAG of its release check cannot be built: OverflowError: " in message
     assert len(message.splitlines()) == 1
 
 

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG
 
 from streamgauge.app.airflow import factory, home, release_dag
+from streamgauge.config import Benchmark
 
 
 def dags(configs: Path | str = factory.CONFIGS) -> dict[str, DAG]:
-    """Maps the id of each DAG to it; files that do not load are left out, see `check`."""
-    made: list[DAG] = []
-    for file, benchmark in factory.load_all(home.benchmark_files(Path(configs)))[0].items():
-        made.append(factory.build(benchmark, file))
-        if benchmark.nightly:
-            made.append(factory.build(benchmark, file, nightly=True))
-        if benchmark.release and benchmark.systems:
-            made.append(release_dag.build(benchmark, file))
-    return {dag.dag_id: dag for dag in made}
+    """Maps the id of each DAG to it; what does not load, or cannot be built, is left out, see `check`."""
+    return {dag.dag_id: dag for dag in _built(Path(configs))[0]}
 
 
 def check(configs: Path | str = factory.CONFIGS) -> None:
-    """Ends with one line about all files that do not load, which Airflow shows as an import error."""
-    _, problems = factory.load_all(home.benchmark_files(Path(configs)))
+    """Ends with one line about all that `dags` leaves out, which Airflow shows as an import error."""
+    _, problems = _built(Path(configs))
     if problems:
         raise SystemExit("; ".join(problems))
+
+
+def _built(configs: Path) -> tuple[list[DAG], list[str]]:
+    """Builds the DAGs of all files; also returns one line for each file or DAG with which that fails."""
+    benchmarks, problems = factory.load_all(home.benchmark_files(configs))
+    built: list[DAG] = []
+    for file, benchmark in benchmarks.items():
+        builders: dict[str, Callable[[Benchmark, Path], DAG]] = {"benchmark": factory.build}
+        if benchmark.nightly:
+            builders["nights"] = partial(factory.build, nightly=True)
+        if benchmark.release and benchmark.systems:
+            builders["release check"] = release_dag.build
+        for name, build in builders.items():
+            try:
+                built.append(build(benchmark, file))
+            except Exception as problem:  # Airflow raises many kinds, such as for a time that is out of its range
+                why = " ".join(f"{type(problem).__name__}: {problem}".split())
+                problems.append(f"{file}: the DAG of its {name} cannot be built: {why}")
+    return built, problems
