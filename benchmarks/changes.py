@@ -32,7 +32,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.stats.changes import MAGNITUDE, SEGMENT, Change, find
+from streamgauge.stats.changes import MAGNITUDE, SEGMENT, find
+from streamgauge.stats.outcomes import Change
 from streamgauge.stats.suspects import SUSPECT_ALPHA, confirm, suspects
 
 HISTORY, MONTH, WITHIN = 60, 30, 5

@@ -50,7 +50,7 @@ def sound_files() -> tuple[dict[str, bytes], dict[tuple[str, ...], str]]:
         with RunLog(runs[0]).stage("search", {"experiment": "e"}):
             pass
         (cell := runs[0] / "cells" / "e.w.s").mkdir(parents=True)
-        write_record(cell / "search.json", {"outcome": "found", "lost_at_own_speed": asdict(LOSS)})
+        write_record(cell / "search.json", {"version": 1, "outcome": "found", "lost_at_own_speed": asdict(LOSS)})
         told = {one: run(Call([*one, "--artifacts", str(root)])).out for one in (LISTED, SHOWN)}
         benchmark = config.parse(config.Benchmark, yaml.safe_load(yaml.safe_dump(BENCHMARK)), "test")
         write_record(runs[0] / "benchmark.json", benchmark.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Records of a run: measured figures, and judgements of changes, as JSON lines in the run's directory.
+"""Logs of a run: measured figures, and judgements of changes, as JSON lines in the run's directory.
 
 A figure's record says what was measured, its value with an interval, when, on which machine, with which software.
 """
@@ -6,20 +6,22 @@ A figure's record says what was measured, its value with an interval, when, on w
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from streamgauge.base.environment import Machine
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
-from streamgauge.catalog.run_log import environment
-from streamgauge.records.claim import mark_of
+from streamgauge.records.judgement import Judgement
+from streamgauge.records.record import wrong_version
+from streamgauge.records.result import Result
 
-T = TypeVar("T")
+T = TypeVar("T", Result, Judgement)
 
 RESULTS = "results.jsonl"
 JUDGEMENTS = "judgements.jsonl"
@@ -27,48 +29,11 @@ JUDGEMENTS = "judgements.jsonl"
 MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
 #: why a figure is void whose stage was cleared and ran again
 REPLACED = "replaced: its stage ran again in this run"
-
-
-@dataclass(frozen=True)
-class Result:
-    """A measured figure. What it measures and the machine identify its series; software is an attribute."""
-
-    benchmark: str
-    experiment: str
-    workload: str
-    system: str
-    mode: str  # streaming, batch
-    metric: str  # name of the figure, such as event_latency_ms_p99_at_50pct
-    unit: str
-    value: float | None
-    run_id: str
-    config_hash: str
-    low: float | None = None
-    high: float | None = None
-    samples: int = 1
-    valid: bool = True  # False: void, with the reason
-    reason: str = ""
-    claim: str = ""  # of a rate: proven, at least, estimated …
-    replaces: bool = False  # its stage may run again: it stands instead of what the run said of this before
-    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    machine: dict[str, Any] = field(default_factory=lambda: environment()["machine"])
-    software: dict[str, Any] = field(default_factory=lambda: environment()["software"])
-
-    @property
-    def text(self) -> str:
-        """The value with its claim's mark, its unit and interval, and why it is void; a dash without a value."""
-        if self.value is None:
-            return "—"
-        between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
-        void = "" if self.valid else f"  void: {self.reason}"
-        return f"{mark_of(self.claim)} {self.value:,.6g} {self.unit}{between}{void}".lstrip()
-
-
 #: what identifies a machine; the rest of what is recorded of it may change with an update, as software does
 _IDENTITY = ("host", "cpu", "cores")
 
 
-def identity(machine: dict[str, Any]) -> dict[str, Any]:
+def identity(machine: Machine) -> Machine:
     """Properties that identify a machine: its label (STREAMGAUGE_HOST) if it has one, CPU and cores."""
     return {name: machine[name] for name in _IDENTITY if machine.get(name) is not None}
 
@@ -79,8 +44,14 @@ def attributes(result: Result) -> dict[str, Any]:
     return {**result.software, **rest, **({"claim": result.claim} if result.claim else {})}
 
 
+def measured(result: Result) -> dict[str, str]:
+    """Fields that say what a figure measures, by the names of MEASURED."""
+    values = vars(result)
+    return {name: values[name] for name in MEASURED}
+
+
 def append(run: Path, result: Result) -> None:
-    append_json(run / RESULTS, asdict(result))
+    append_json(run / RESULTS, _adapter("Result").dump_python(result, mode="json"))
 
 
 def append_once(run: Path, result: Result) -> None:
@@ -107,39 +78,19 @@ def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
     Figures that a repeated stage replaced are void.
     """
     figures, problems = _records(Result, run / RESULTS)
-    last = {_measured(one): number for number, one in figures if one.replaces}
+    last = {tuple(measured(one).values()): number for number, one in figures if one.replaces}
     return [
-        (number, one if number >= last.get(_measured(one), 0) else replace(one, valid=False, reason=REPLACED))
+        (number, one if number >= last.get(tuple(measured(one).values()), 0) else _replaced(one))
         for number, one in figures
     ], problems
 
 
-def _measured(result: Result) -> tuple[str, ...]:
-    return tuple(str(getattr(result, name)) for name in MEASURED)
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A run's judgement of a change in a series. outcome: regression, improvement, refuted or open.
-
-    The outcome accepted is a person's: the regression is the new baseline; the evidence has their name and reason.
-    The outcome self is an A/A comparison of a series, release_check a whole release check: neither judges a change.
-    """
-
-    run_id: str
-    series_key: str
-    changed_at: str  # the first point of the new level
-    outcome: str
-    magnitude: float
-    evidence: dict[str, Any]  # the change point, and the comparison that confirmed or refuted it
+def _replaced(result: Result) -> Result:
+    return replace(result, valid=False, reason=REPLACED)
 
 
 def judge(run: Path, judgement: Judgement) -> None:
-    append_json(run / JUDGEMENTS, asdict(judgement))
-
-
-#: the outcome of a regression that a person takes for the new baseline
-ACCEPTED = "accepted"
+    append_json(run / JUDGEMENTS, _adapter("Judgement").dump_python(judgement, mode="json"))
 
 
 def judged(run: Path) -> list[Judgement]:
@@ -151,23 +102,31 @@ def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[st
     return _records(Judgement, run / JUDGEMENTS)
 
 
+def judgement_of(values: Mapping[str, Any]) -> Judgement:
+    """A judgement from its fields. Raises ValueError."""
+    judgement: Judgement = _adapter("Judgement").validate_python(values)
+    return judgement
+
+
 def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]:
-    reader: TypeAdapter[T] = _reader(kind.__name__)
-    records, problems = [], []
+    records: list[tuple[int, T]] = []
+    problems = []
     for line, value in numbered_jsonl(path):
         if value is None:
             problems.append(f"{path}: line {line}: {DAMAGED_LINE}")
-            continue
-        try:
-            records.append((line - 1, reader.validate_json(json.dumps(value), strict=True)))
-        except ValidationError as problem:
-            first = problem.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            said = f"{where}: {first['msg']}" if where else first["msg"]
-            problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said})")
+        elif isinstance(value, dict) and (wrong := wrong_version(value)):
+            problems.append(f"{path}: line {line}: {wrong}")
+        else:
+            try:
+                records.append((line - 1, _adapter(kind.__name__).validate_json(json.dumps(value), strict=True)))
+            except ValidationError as problem:
+                first = problem.errors(include_url=False, include_input=False)[0]
+                where = ".".join(map(str, first["loc"]))
+                said = f"{where}: {first['msg']}" if where else first["msg"]
+                problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said})")
     return records, problems
 
 
 @cache
-def _reader(kind: str) -> TypeAdapter[Any]:
+def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter({"Result": Result, "Judgement": Judgement}[kind])

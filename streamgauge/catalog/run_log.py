@@ -1,47 +1,39 @@
-"""The log of one run (which stages ran, with what outcome) in append-only JSON lines, and its environment."""
+"""The log of one run (which stages ran, with what outcome) in append-only JSON lines."""
 
 from __future__ import annotations
 
 import os
-import platform
-import re
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from streamgauge.base.environment import Environment, environment
 from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
-from streamgauge.base.jsonl import append_json, read_jsonl
 from streamgauge.base.secrets import masked_message
+from streamgauge.records.stages import Cause, StageLine, State
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """Record of an attempt at a stage. state: done, failed, skipped, or started (running, or
-    killed).
-
-    cause of a failure: "mistake" of the user, which no retry mends; "outage", which one may; "fault" of anything else.
-    """
+    """Record of an attempt at a stage, in its latest state."""
 
     stage: str
     scope: dict[str, str]  # experiment, workload, system: whichever it has
     attempt: str
-    state: str
+    state: State
     started_at: str
     seconds: float | None
     outcome: dict[str, Any]
     error: str | None
-    cause: str | None = None
+    cause: Cause | None = None
+    environment: Environment | None = None
 
 
 class RunLog:
@@ -54,50 +46,51 @@ class RunLog:
     @contextmanager
     def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
         """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
-        base = {"stage": stage, "scope": scope, "attempt": _attempt()}
+        line = partial(StageLine, stage=stage, scope=scope, attempt=_attempt())
         with telling_of_a_full_disk(self.path):
-            append_json(self._file, {**base, "state": "started", "at": _now()})
+            line(state="started", at=_now()).append(self._file)
             begin = time.monotonic()
             outcome: dict[str, Any] = {}
             try:
                 with telling_of_a_full_disk(self.path):
                     yield outcome
             except BaseException as problem:
-                state = "skipped" if isinstance(problem, Skipped) else "failed"
+                seconds, (error, cause) = round(time.monotonic() - begin, 3), _reason(problem)
+                state: State = "skipped" if isinstance(problem, Skipped) else "failed"
+                ended = line(state=state, at=_now(), seconds=seconds, outcome=outcome, error=error, cause=cause)
                 with suppress(OSError):  # a full disk may have no room for this either; the problem itself counts
-                    append_json(
-                        self._file,
-                        {**base, "state": state, "at": _now(), "seconds": round(time.monotonic() - begin, 3),
-                         "outcome": outcome, **_reason(problem)},
-                    )  # fmt: skip
+                    ended.append(self._file)
                 raise
-            append_json(
-                self._file,
-                {**base, "state": "done", "at": _now(), "seconds": round(time.monotonic() - begin, 3),
-                 "outcome": outcome, "environment": environment()},
-            )  # fmt: skip
+            seconds = round(time.monotonic() - begin, 3)
+            line(state="done", at=_now(), seconds=seconds, outcome=outcome, environment=environment()).append(
+                self._file
+            )
 
     def failed(self, stage: str, scope: dict[str, str], problem: Exception, attempt: str | None = None) -> None:
         """Records a failure of which the stage itself could tell nothing: it did not begin, or `attempt` was killed."""
-        base = {"stage": stage, "scope": scope, "attempt": attempt or _attempt()}
+        error, cause = _reason(problem)
+        line = StageLine(
+            stage=stage, scope=scope, attempt=attempt or _attempt(), state="failed", at=_now(), error=error, cause=cause
+        )
         with telling_of_a_full_disk(self.path):
-            append_json(self._file, {**base, "state": "failed", "at": _now(), "outcome": {}, **_reason(problem)})
+            line.append(self._file)
 
     def stages(self) -> list[StageRecord]:
         """Attempts at all stages in order of their start, each in its latest state."""
         attempts: dict[str, StageRecord] = {}
-        for record in read_jsonl(self._file):
-            before = attempts.get(record["attempt"])
-            attempts[record["attempt"]] = StageRecord(
-                stage=record["stage"],
-                scope=record["scope"],
-                attempt=record["attempt"],
-                state=record["state"],
-                started_at=before.started_at if before else record["at"],
-                seconds=record.get("seconds"),
-                outcome=record.get("outcome", {}),
-                error=record.get("error"),
-                cause=record.get("cause"),
+        for line in StageLine.read_log(self._file):
+            before = attempts.get(line.attempt)
+            attempts[line.attempt] = StageRecord(
+                stage=line.stage,
+                scope=line.scope,
+                attempt=line.attempt,
+                state=line.state,
+                started_at=before.started_at if before else line.at,
+                seconds=line.seconds,
+                outcome=line.outcome,
+                error=line.error,
+                cause=line.cause,
+                environment=line.environment,
             )
         return list(attempts.values())
 
@@ -111,87 +104,11 @@ def _attempt() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
 
 
-def _reason(problem: BaseException) -> dict[str, str]:
+def _reason(problem: BaseException) -> tuple[str, Cause]:
     if isinstance(problem, UserError):
-        return {"error": str(problem)[:2000], "cause": "mistake"}
-    cause = "outage" if isinstance(problem, Outage) else "fault"
-    return {"error": masked_message(f"{type(problem).__name__}: {problem}")[:2000], "cause": cause}
-
-
-#: environment variable: a label of this host, which keeps its series apart from those of hosts of the same kind
-HOST = "STREAMGAUGE_HOST"
-
-
-def environment() -> dict[str, Any]:
-    """Description of the machine and the software versions, as recorded with every figure."""
-    return {
-        "machine": {
-            **({"host": label} if (label := os.environ.get(HOST, "").strip()) else {}),
-            "cpu": _cpu_model(),
-            "cores": os.cpu_count(),
-            "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-            "os": f"{platform.system()} {platform.release()}",
-        },
-        "software": {
-            "streamgauge": _installed("streamgauge"),
-            "commit": commit(),
-            "python": platform.python_version(),
-            "java": _java(),
-            "spark": _installed("pyspark"),
-            "airflow": _installed("apache-airflow"),
-            "great_expectations": _installed("great-expectations"),
-            "numpy": _installed("numpy"),
-            "pyarrow": _installed("pyarrow"),
-        },
-    }
-
-
-@cache
-def _installed(name: str) -> str | None:
-    """Version of a package; None if it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-@cache
-def commit() -> str | None:
-    """Git commit of this checkout; "+" is appended if it has changes; None outside git."""
-    place, name = str(Path(__file__).parent), Path(__file__).name
-    try:  # an installed package may lie within somebody else's repository
-        subprocess.run(["git", "-C", place, "ls-files", "--error-unmatch", name], capture_output=True, check=True)
-        head = subprocess.run(["git", "-C", place, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(["git", "-C", place, "diff", "--quiet", "HEAD"], capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return head.stdout.strip() + ("+" if changed.returncode else "")
-
-
-def _cpu_model() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        text = ""
-    if model := re.search(r"^model name\s*:\s*(.+)", text, re.MULTILINE):
-        return model[1].strip()
-    # ARM gives numbers instead of a name
-    numbers = dict(re.findall(r"^CPU (implementer|part|variant|revision)\s*:\s*(\S+)", text, re.MULTILINE))
-    return " ".join([platform.processor() or platform.machine(), *numbers.values()])
-
-
-def _java() -> str | None:
-    """Java's version, from the JDK's `release` file so that Java need not start; None if it is unknown."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    try:
-        release = (Path(java).resolve().parents[1] / "release").read_text() if java else ""
-    except OSError:
-        return None
-    version = re.search(r'^JAVA_VERSION="(.+)"$', release, re.MULTILINE)
-    return version[1] if version else None
+        return str(problem)[:2000], "mistake"
+    cause: Cause = "outage" if isinstance(problem, Outage) else "fault"
+    return masked_message(f"{type(problem).__name__}: {problem}")[:2000], cause
 
 
 def _now() -> str:

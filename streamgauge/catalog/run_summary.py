@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.catalog import results
-from streamgauge.catalog.results import MEASURED, Result
+from streamgauge.catalog.results import MEASURED
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.loss import Loss
+from streamgauge.records.result import Result
 from streamgauge.records.search import SearchAnswer
 
 PAGE = "index.html"
@@ -68,7 +69,9 @@ def losses(path: Path) -> dict[str, Loss]:
 
 
 def _searches(path: Path) -> dict[str, SearchAnswer]:
-    return {file.parent.name: search_of(file.parent) for file in sorted(path.glob(f"cells/*/{SEARCH}"))}
+    cells = path / "cells"
+    folders = sorted(cells.iterdir()) if cells.is_dir() else []  # a store knows no pattern with a slash
+    return {cell.name: search_of(cell) for cell in folders if (cell / SEARCH).exists()}
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:

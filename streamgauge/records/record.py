@@ -14,6 +14,8 @@ from streamgauge.base.jsonl import append_json, read_jsonl, read_record, read_re
 VERSION: Literal[1] = 1
 #: what is said of a record that is not what was written
 AGAIN = "run its stage again"
+#: of a dataclass that is a record: a number may be infinite
+WITH_CONSTANTS = ConfigDict(ser_json_inf_nan="constants")
 
 
 class Part(BaseModel):
@@ -26,6 +28,14 @@ class Part(BaseModel):
         return self.model_dump(mode="json")
 
 
+def wrong_version(record: Mapping[str, Any]) -> str:
+    """Says what is wrong with the version of a stored record; empty if nothing is."""
+    version = record.get("version")
+    if type(version) is int and version == VERSION:
+        return ""
+    return f"version: found {'none' if version is None else repr(version)}, allowed: {VERSION}"
+
+
 class Record(Part):
     """A file that a stage writes, or one object of a list or a log. A record of another form has another version."""
 
@@ -34,9 +44,8 @@ class Record(Part):
     @classmethod
     def of(cls, record: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
         """Reads a record from its JSON object. Raises Damaged, which names `where` and the first wrong key."""
-        version = record.get("version", VERSION)
-        if type(version) is not int or version != VERSION:
-            raise Damaged(where, f"version: found {version!r}, allowed: {VERSION}", todo)
+        if "version" in record and (wrong := wrong_version(record)):
+            raise Damaged(where, wrong, todo)
         try:
             return cls.model_validate(record)
         except ValidationError as problem:
@@ -44,6 +53,13 @@ class Record(Part):
             key, given = ".".join(map(str, first["loc"])), first["input"]
             shown = "" if isinstance(given, dict | list) else f", found {given!r}"
             raise Damaged(where, f"damaged, {key}: {first['msg'].lower()}{shown}", todo) from None
+
+    @classmethod
+    def stored(cls, record: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
+        """Reads a record that was written, so that it has a version. Raises Damaged, as `of` does."""
+        if wrong := wrong_version(record):
+            raise Damaged(where, wrong, todo)
+        return cls.of(record, where, todo)
 
     def write(self, path: Path) -> None:
         """Writes the record as a whole file, with its checksum."""
@@ -57,12 +73,12 @@ class Record(Part):
     @classmethod
     def read(cls, path: Path, todo: str = AGAIN) -> Self:
         """Reads what `write` wrote. Raises OSError, or Damaged."""
-        return cls.of(read_record(path, todo), path, todo)
+        return cls.stored(read_record(path, todo), path, todo)
 
     @classmethod
     def read_all(cls, path: Path, todo: str = AGAIN) -> list[Self]:
         """Reads what `write_all` wrote. Raises OSError, or Damaged."""
-        return [cls.of(record, path, todo) for record in read_records(path, todo)]
+        return [cls.stored(record, path, todo) for record in read_records(path, todo)]
 
 
 class Line(Record):
@@ -78,4 +94,4 @@ class Line(Record):
     @classmethod
     def read_log(cls, path: Path) -> list[Self]:
         """Reads a log, whose last line may be torn. Raises Damaged."""
-        return [cls.of(line, path) for line in read_jsonl(path)]
+        return [cls.stored(line, path) for line in read_jsonl(path)]

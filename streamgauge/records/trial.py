@@ -70,6 +70,8 @@ class EngineBatch(Stretch):
     at: NotRequired[Seconds]
     rows: NotRequired[Whole]
     duration_ms: NotRequired[Seconds]
+    state_rows: NotRequired[Whole]
+    state_bytes: NotRequired[Whole]
 
 
 @with_config(_OPEN)
@@ -95,6 +97,7 @@ class SystemFigures(TypedDict):
     cpu_seconds: NotRequired[Seconds | None]
     gc_seconds: NotRequired[Seconds | None]
     rss_bytes: NotRequired[Whole | None]
+    memory_bytes: NotRequired[Whole | None]
     state_bytes: NotRequired[Whole | None]
     epochs: NotRequired[Whole | None]
     late_dropped: NotRequired[Whole | None]

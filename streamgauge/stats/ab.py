@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from scipy.special import ndtri
 
 from streamgauge.base.errors import UserError
+from streamgauge.stats.outcomes import CONFIDENCE, Comparison, Verdict
 
-Verdict = Literal["better", "worse", "same", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-CONFIDENCE = 0.95
 #: a relative change smaller than this does not matter
 SMALLEST_EFFECT = 0.02
 #: probability of seeing an effect of the detectable size
@@ -33,23 +31,6 @@ _LARGEST = 1e100
 #: above this many pairs the normal approximation of the ranks is as good as exact
 _EXACT_PAIRS = 2_500
 _SIMULATED = 4_000
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Result of a comparison. ratio: candidate/baseline. All effects are relative, and for these sample sizes."""
-
-    ratio: float
-    interval: tuple[float, float] | None  # None: too few values
-    verdict: Verdict
-    reason: str
-    noise: float | None  # relative standard deviation of one repetition; None: not known from single values
-    noise_floor: float | None  # 95 % of comparisons of a system with itself stay below this change
-    detectable_effect: float | None  # seen in 80 % of comparisons; None: no effect is detectable
-    smallest_effect: float  # the smallest change that matters
-    n_baseline: int
-    n_candidate: int
-    confidence: float = CONFIDENCE
 
 
 def compare(

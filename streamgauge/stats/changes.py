@@ -26,6 +26,7 @@ from scipy.special import chdtrc, stdtr, stdtrit
 
 from streamgauge.base.errors import UserError
 from streamgauge.stats.ab import effect, logs, shift
+from streamgauge.stats.outcomes import Change, Found
 
 #: fewest values on either side of a change: fewer cannot be told from spikes
 SEGMENT = 4
@@ -38,31 +39,6 @@ LOOKS = 3
 _SPIKE = 3.5  # standard deviations
 _WEEK = 7
 _PATTERN = 1e-3  # largest p-value at which a weekly pattern is removed
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of level: from values[index] on, the series has another one."""
-
-    index: int
-    magnitude: float  # relative: +0.1 is 10 % up
-    interval: tuple[float, float] | None  # of the magnitude, 95 %
-    confidence: float  # 1 − p, where p is corrected for the number of candidate positions
-    before: float  # medians of the two levels
-    after: float
-    begin: int = 0  # index of the first value of the level before
-
-
-@dataclass(frozen=True)
-class Found:
-    """Changes in order. noise: relative, within levels. detectable: least step that `segment` more values show."""
-
-    changes: list[Change]
-    noise: float | None
-    detectable: float | None
-    weekly_pattern: bool
-    n: int
-    reason: str = ""
 
 
 def find(

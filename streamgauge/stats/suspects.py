@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-from streamgauge.stats.ab import SMALLEST_EFFECT, Comparison, compare
-from streamgauge.stats.changes import SEGMENT, Change
+from streamgauge.stats.ab import SMALLEST_EFFECT, compare
+from streamgauge.stats.changes import SEGMENT
+from streamgauge.stats.outcomes import Change, Comparison
 
 Outcome = Literal["regression", "improvement", "refuted", "open"]
 #: repetitions per side; a second, longer rerun follows if the first is inconclusive
 REPETITIONS = (8, 16)
 #: alpha of suspects in a month of looks; above that of changes (changes.ALPHA), since a rerun is cheap
 SUSPECT_ALPHA = 0.1
-#: the outcome of an A/A comparison of a series with itself, which judges no change
-SELF = "self"
 #: a suspect is not rerun again after this many nights whose reruns left it open
 OPEN_NIGHTS = 3
 

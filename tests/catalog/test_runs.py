@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.base.environment import environment
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.catalog.run_log import RunLog, environment
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, needed_before
 
 
 def test_the_environment_names_the_java_that_runs() -> None:
     home = os.environ.get("JAVA_HOME")
     said = subprocess.run([f"{home}/bin/java" if home else "java", "-version"], capture_output=True, text=True)
-    software = environment()["software"]
+    software = environment().software
     assert f'"{software["java"]}"' in said.stderr
     assert None not in software.values()
 

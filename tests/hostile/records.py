@@ -16,7 +16,7 @@ def records(random: random.Random) -> Draw:
     sound = {
         "benchmark": "b", "experiment": "e", "workload": "w", "system": "s", "mode": "streaming", "metric": "m_ms",
         "unit": "ms", "value": 1.0, "run_id": "r", "config_hash": "c", "at": "2026-03-01T02:00:00+00:00", "machine": {},
-        "software": {},
+        "software": {}, "version": 1,
     }  # fmt: skip
     lines: list[bytes] = []
     for _ in range(random.randrange(1, 6)):

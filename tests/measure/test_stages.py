@@ -151,7 +151,7 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
     bench = write_bench(tmp_path, delay="100ms", latency={"fractions": [0.5, 1.0], "seconds": 1.0})
     directory = cell_directory(bench.store.run("r"), CELL)
     directory.mkdir(parents=True)
-    write_json(directory / "search.json", {"sustainable_rate_events_per_s": 2000.0, "outcome": "found"})
+    write_json(directory / "search.json", {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "found"})
     found = [one.to_json() for one in latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])]
     assert [(f["fraction"], f["rate_events_per_s"], f["valid"]) for f in found] == [(0.5, 1000, True), (1, 2000, True)]
     counted = [(f["event_latency"]["count"] + f["emitted_outside"], f["emitted"]) for f in found]
@@ -171,7 +171,8 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
     bench = write_bench(tmp_path, latency={"fractions": [0.5], "rates": [500], "seconds": 0.5})
     directory = cell_directory(bench.store.run("r"), CELL)
     directory.mkdir(parents=True)
-    search = {"sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell", "correct": True}
+    search = {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell"}
+    search["correct"] = True
     write_json(directory / "search.json", search)
     (of_rate,) = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
     assert (of_rate.common, of_rate.rate_events_per_s, of_rate.valid) == (True, 500, True)
@@ -185,10 +186,10 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
     [
         (None, "e.all.known: no sustainable rate of this run; run the stage search first"),
         (
-            {"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive"},
+            {"version": 1, "sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive"},
             "e.all.known: latency cannot be measured. No rate was found",
         ),
-        ({}, "search.json: damaged, outcome: field required"),
+        ({"version": 1}, "search.json: damaged, outcome: field required"),
     ],
 )
 def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, object] | None, told: str) -> None:

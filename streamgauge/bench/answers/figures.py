@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping
 
 from streamgauge.base.canonical import canonical
+from streamgauge.base.environment import environment
 from streamgauge.bench.answers.functional import CORRECT, HASH, ROWS, SUPPORTED
-from streamgauge.catalog.results import Result
-from streamgauge.catalog.run_log import environment
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.records.answers import Answer
+from streamgauge.records.result import Result
 
 SECONDS = "query_seconds"
 
@@ -40,7 +40,7 @@ def results_of(
         Result(
             benchmark.name, experiment.name, answer.query, system, answer.mode, metric, unit, value, run_id,
             asked(benchmark, experiment, events), valid=valid, reason="" if correct else answer.why or answer.status,
-            replaces=True, software=environment()["software"] | dict(software),
+            replaces=True, software={**environment().software, **software},
         )
         for metric, unit, value, valid in (
             (SECONDS, "s", answer.seconds, correct),

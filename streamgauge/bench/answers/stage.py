@@ -23,10 +23,10 @@ from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Query
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Result
 from streamgauge.config import Benchmark, Experiment, System
 from streamgauge.records.answers import MODES, Answer, AnswerLine, HardQueries
 from streamgauge.records.manifests import StreamManifest
+from streamgauge.records.result import Result
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.bench.measure import timing
@@ -20,12 +21,11 @@ from streamgauge.bench.measure.settings_hash import settings_hash
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Result
-from streamgauge.catalog.run_log import environment
 from streamgauge.catalog.run_summary import LATENCY, search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.records.latency import LatencyRun, Quantiles
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.result import Result
 from streamgauge.records.trial import LATENCY_TRIALS, LatencyTrial, Summary
 
 log = logging.getLogger("streamgauge")
@@ -221,7 +221,7 @@ def results_of(benchmark: Benchmark, cell: Cell, run_id: str, run: LatencyRun) -
         Result(
             benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
             settings_hash(benchmark, cell), samples=run.event_latency.count, valid=run.valid,
-            reason=run.reason, replaces=True, software=environment()["software"] | run.software,
+            reason=run.reason, replaces=True, software={**environment().software, **run.software},
         )
         for metric, (unit, value) in values.items()
     ]  # fmt: skip

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from streamgauge.base.environment import environment
 from streamgauge.base.places import here
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ready
@@ -18,12 +19,11 @@ from streamgauge.bench.search.loop import next_step
 from streamgauge.bench.search.steps import Done
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Result
-from streamgauge.catalog.run_log import environment
 from streamgauge.catalog.run_summary import SEARCH
 from streamgauge.config import Benchmark, Cell, Search
 from streamgauge.records.claim import Claim
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.result import Result
 from streamgauge.records.search import SearchAnswer
 
 log = logging.getLogger("streamgauge")
@@ -87,5 +87,5 @@ def _results(benchmark: Benchmark, cell: Cell, run_id: str, answer: SearchAnswer
                 benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit,
                 rate and rate / speed, run_id, settings_hash(benchmark, cell), low, high,
                 len(answer.processes), rate is not None, claim.sentence, claim=claim.kind,
-                software=environment()["software"] | answer.software, replaces=True,
+                software={**environment().software, **answer.software}, replaces=True,
             )  # fmt: skip

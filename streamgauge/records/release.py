@@ -1,0 +1,113 @@
+"""The records of a release check: its repetitions, its verdict, and what it takes to run it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from streamgauge.base.environment import Environment, Machine, Software
+from streamgauge.records.answers import AnswerLine
+from streamgauge.records.claim import mark_of
+from streamgauge.records.record import Line, Part, Record
+
+Decision = Literal["go", "no-go", "inconclusive"]
+Side = Literal["baseline", "candidate", "control"]
+ReasonKind = Literal["answer", "capability", "output", "performance"]
+State = Literal["passed", "failed", "open", "note"]
+
+
+def with_mark(metric: str, claim: str) -> str:
+    """A metric's name, with the mark of a rate that is not proven."""
+    return f"{metric} ({mark_of(claim)})" if mark_of(claim) else metric
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Reason for or against a release, and its subject."""
+
+    kind: ReasonKind
+    state: State
+    what: str
+    why: str
+
+
+class Repetition(Line):
+    """A line of release.jsonl: a fresh process that was measured in turns."""
+
+    cell: str
+    side: Side
+    round: int
+    values: dict[str, float]  # metric -> figure
+    outcome: str = "sustainable"
+    void: str | None = None  # why its values do not count
+    wrong: str | None = None  # fault of its output
+    compared: bool = True
+    ladder: bool = False  # True: its value is the rate of its ladder; False: figures at the fixed rate
+    claim: str = ""  # of a ladder's rate: proven, estimated …
+
+    @property
+    def text(self) -> str:
+        """The figures in one line, or why they do not count."""
+        figures = (f"{with_mark(metric, self.claim)} {value:.4g}" for metric, value in self.values.items())
+        return self.wrong or self.void or "  ".join(figures)
+
+
+class ReleaseAnswer(AnswerLine):
+    """A line of release-answers.jsonl: an answer of one side."""
+
+    side: Side
+
+
+class JudgedSeries(Part):
+    """The judgement of one metric of one cell, with its noise floor and its detectable effect."""
+
+    cell: str
+    metric: str
+    state: State
+    reason: str
+    tolerance: float
+    claim: str = ""  # of a rate: the weakest of its repetitions
+    ratio: float | None = None  # candidate over baseline
+    interval: tuple[float, float] | None = None
+    noise_floor: float | None = None
+    detectable_effect: float | None = None
+    n_baseline: int = 0
+    n_candidate: int = 0
+
+    @property
+    def name(self) -> str:
+        """The cell and the metric, with the mark of a rate that is not proven."""
+        return f"{self.cell} {with_mark(self.metric, self.claim)}"
+
+
+class _Checked(Record):
+    run: str
+    benchmark: str
+    baseline: str
+    candidate: str
+    verdict: Decision
+    line: str  # the verdict and its first reasons
+
+
+class ReleaseCheck(_Checked):
+    """Content of release.json."""
+
+    reasons: tuple[Reason, ...]
+    series: tuple[JudgedSeries, ...]
+    versions: dict[str, dict[str, str]]  # by system: those of its parts
+    environment: Environment
+
+
+class ReleaseManifest(_Checked):
+    """Content of manifest.json: a benchmark file with all that decided, and a checksum of it."""
+
+    configuration: dict[str, Any]
+    configuration_sha256: str
+    sources: tuple[dict[str, int | str], ...]
+    systems: dict[str, dict[str, str]]  # by name: versions
+    machine: Machine
+    software: Software
+    commit: str | None
+    records: dict[str, str]  # by file: SHA-256
+    commands: tuple[str, ...]
+    sha256: str = ""
