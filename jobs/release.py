@@ -10,6 +10,6 @@ from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("release") as j:
-        judgement = release_check.run(j.benchmark, j.store, j.args.baseline, j.args.candidate, j.run.path)
-        j.outcome |= {"verdict": judgement["line"], "page": str(build(j.run.path))}
+        check = release_check.run(j.benchmark, j.store, j.args.baseline, j.args.candidate, j.run.path)
+        j.outcome |= {"verdict": check.line, "page": str(build(j.run.path))}
         j.outcome |= {"index": index.index_run(j.store.root, j.run_id)}

@@ -14,6 +14,7 @@ import axe_core_python
 import pytest
 from selenium.webdriver.support.wait import WebDriverWait
 
+from streamgauge.app.nights.series import looks
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.results.index import Index
@@ -143,7 +144,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, page: Path) -> dict[str, Pat
     thirty_nights(place)
     index = Index(f"sqlite:///{place / 'results.db'}")
     index.rebuild((place / "runs").iterdir())
-    dashboard.build(index, place / "dashboard.html")
+    dashboard.build(index, place / "dashboard.html", looks(index))
     runs = page.parents[2] / "runs.html"
     runs.write_text(runs_page.render(Store(page.parents[2])))
     return {

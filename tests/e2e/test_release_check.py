@@ -51,13 +51,14 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     directory = bench.store.run("check")
     found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
 
-    assert found["verdict"] == "no-go"
-    assert found["reasons"][0]["what"] == "e.all processing_latency_ms_p50"
-    assert found["reasons"][0]["why"].startswith("slower by ")
-    [series] = found["series"]
-    assert series["ratio"] > 2
-    assert series["noise_floor"] is not None
-    assert (series["n_baseline"], series["n_candidate"]) == (2 * (LEAST + 1), LEAST + 1)
+    assert found.verdict == "no-go"
+    assert found.reasons[0].what == "e.all processing_latency_ms_p50"
+    assert found.reasons[0].why.startswith("slower by ")
+    [series] = found.series
+    assert series.ratio is not None
+    assert series.ratio > 2
+    assert series.noise_floor is not None
+    assert (series.n_baseline, series.n_candidate) == (2 * (LEAST + 1), LEAST + 1)
     order = [(one["round"], one["side"]) for one in read_jsonl(directory / "release.jsonl")]
     assert order == [(n, side) for n in range(1, LEAST + 2) for side in ("baseline", "candidate", "control")]
 
@@ -144,7 +145,7 @@ def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to
         "streamgauge release-check manifest.json --baseline old --candidate new",
     ]  # fmt: skip
     publish = one.publish(release_rules.decide([], []))
-    assert publish["versions"]["new"] == {"flink": "2.3.0"}
+    assert publish.versions["new"] == {"flink": "2.3.0"}
     page = build(directory).read_text()
     assert [name in page for name in (">Spark<", ">Java<", ">Flink<", "2.3.0")] == [True] * 4
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.catalog import results
-from streamgauge.catalog.results import Judgement, Result
+from streamgauge.records.judgement import Acceptance, Judgement
+from streamgauge.records.result import Result
 
 MACHINE = {"cpu": "Example 1", "cores": 2, "memory_gib": 24.0, "os": "Linux 6.1"}
+ACCEPTED = Acceptance(reason="a safer disk", author="Ada", at="2026-03-02T09:00:00+00:00")
 
 
 def result(run_id: str, value: float | None = 100.0, **more: Any) -> Result:
@@ -40,5 +42,5 @@ def three_runs(artifacts: Path) -> list[Path]:
         result("night2", None, at="2026-03-02T02:10:00+00:00", valid=False, reason="wrong answer: é 'x'", **rate),
     )  # fmt: skip
     other = run(artifacts, "other", result("other", machine={**MACHINE, "cores": 8}, at="2026-03-02T03:00:00+00:00"))
-    results.judge(two, Judgement("night2", "0" * 16, "2026-03-02T02:00:00+00:00", "suspect", 0.1, {"p": 0.001}))
+    results.judge(two, Judgement("night2", "0" * 16, "2026-03-02T02:00:00+00:00", "accepted", 0.1, ACCEPTED))
     return [one, two, other]

@@ -10,14 +10,14 @@ from pathlib import Path
 import polars
 import pytest
 
-from streamgauge.app.nights.series import Series
+from streamgauge.app.nights.series import Series, looks
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import parse_bytes
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.judgement import Judgement, ReleaseVerdict
 from streamgauge.results.index import Index, default_url, export, garbage_collection, index_run
 from streamgauge.results.report import dashboard
 from streamgauge.results.report.runs_page import render
@@ -73,11 +73,47 @@ def test_a_rate_bears_its_claim_in_lists_exports_nights_and_curves(
     (row,) = index.series()
     night = Series(row, index.history(row["key"]), []).name
     assert night.endswith(f"events_per_s ({mark})" if mark else "events_per_s")
-    dashboard.build(index, tmp_path / "page.html")
+    dashboard.build(index, tmp_path / "page.html", looks(index))
     page = (tmp_path / "page.html").read_text().replace("\u202f", ",").replace("\u00a0", " ")
     assert page.count(f"{marked} events/s") == (1 if shown else 0)
     assert ("circle-open" in page) is (mark != "")
     assert "54,321" in page if shown else "54,321" not in page
+
+
+def test_an_export_has_the_comparisons_of_the_runs_that_are_here(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    example.run(tmp_path, "n1", example.result("n1"))
+    example.run(tmp_path, "n2", example.result("n2", at="2026-03-02T02:00:00+00:00"))
+    compared = {"experiment": "late20", "against": "ordered", "workload": "sums", "system": "spark", "ratio": 0.9}
+    compared |= {"interval": [0.88, 0.92], "blocks": 6, "processes": 3}
+    unknown = {**compared, "metric": "p99", "ratio": None, "interval": None, "reason": "too few"}
+    claim = {"kind": "proven", "sentence": "", "rate_events_per_s": 900.0}
+    for name, more in (("late20", {"compared": [compared, unknown]}), ("ordered", {})):
+        (cell := tmp_path / "runs" / "n1" / "cells" / f"{name}.sums.spark").mkdir(parents=True)
+        write_json(cell / "search.json", {"version": 1, "outcome": "found", "claim": claim, **more})
+    (damaged := tmp_path / "runs" / "n2" / "cells" / "late20.sums.spark").mkdir(parents=True)
+    (damaged / "search.json").write_text("torn")
+    call(tmp_path, "rebuild")
+    for name in ("out.csv", "out.parquet"):
+        told = call(tmp_path, "export", "--out", str(tmp_path / name), "--json").json
+        assert (told["results"], told["comparisons"]) == (2, 2)
+    assert f"{damaged / 'search.json'}: damaged, no JSON" in caplog.text
+    assert "the comparisons of its run were left out" in caplog.text
+    read = (polars.read_csv(tmp_path / "out.csv"), polars.read_parquet(tmp_path / "out.parquet"))
+    names = ("run_id", "experiment", "against", "workload", "system", "metric", "value", "low", "high", "blocks",
+             "processes", "unit", "valid", "reason", "at")  # fmt: skip
+    for table in read:
+        known, open_ = table.filter(polars.col("against").is_not_null()).select(names).rows()
+        assert known[:11] == (
+            "n1", "late20", "ordered", "sums", "spark", "sustainable_rate_events_per_s", 0.9, 0.88, 0.92, 6, 3,
+        )  # fmt: skip
+        assert (known[11], known[14]) == ("ratio", "2026-03-01T02:00:00+00:00")
+        assert open_[5:9] == ("p99", None, None, None)
+        assert open_[13] == "too few"
+    for where, count in (("metric=p99", 1), ("experiment=ordered", 0), ("run_id=n2", 0), ("unit=ratio", 2)):
+        told = call(tmp_path, "export", "--out", str(tmp_path / "some.csv"), "--where", where, "--json").json
+        assert told["comparisons"] == count, where
 
 
 def test_an_exported_reason_is_no_formula(tmp_path: Path) -> None:
@@ -100,7 +136,7 @@ def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_de
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
     assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1
-    judged = Judgement("check", "", "2026-03-02T02:00:00+00:00", "release_check", 0.0, {"verdict": "no-go"})
+    judged = Judgement("check", "", "2026-03-02T02:00:00+00:00", "release_check", 0.0, ReleaseVerdict(verdict="no-go"))
     results.judge(Store(tmp_path / "two").run("check"), judged)  # it has no figure
     call(tmp_path / "two", "add", *database)
     call(tmp_path / "one", "rebuild", *database).refused("found 2 points and judgements (runs check, night)")

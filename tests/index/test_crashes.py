@@ -13,8 +13,8 @@ from sqlalchemy import event
 
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog import results
-from streamgauge.catalog.results import Judgement
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.judgement import Judgement, Look
 from streamgauge.results.index import Index, default_url
 from tests.index.example import result
 
@@ -35,7 +35,7 @@ def stage(artifacts: Path, value: float) -> None:
             results.append(run, result("night", value, metric=metric, replaces=True, at=MOMENT))
         key = "0" * 16
         if not any(one.series_key == key for one in results.judged(run)):
-            results.judge(run, Judgement("night", key, MOMENT, "open", value, {}))
+            results.judge(run, Judgement("night", key, MOMENT, "open", value, Look()))
         outcome["points"] = Index(default_url(artifacts)).add_run(run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import yaml
 from sqlalchemy import text
 
 from streamgauge.catalog import results
-from streamgauge.catalog.results import Judgement
+from streamgauge.records.judgement import Evidence, Judgement, Outcome, ReleaseVerdict, Rerun, SelfTest
 from streamgauge.results.index import Index, database
+from streamgauge.stats.ab import compare
+from streamgauge.stats.outcomes import Change
 from tests.conftest import ROOT
 from tests.index import example
 from tests.index.conftest import fresh
@@ -70,12 +73,15 @@ def index(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Index:
     for run in [*runs, last]:
         index.add_run(run)
     (key,) = [row["key"] for row in index.series(metric="event_latency_ms_p99") if row["machine"]["cores"] == 2]
-    comparison = {"ratio": 1.1, "noise_floor": 0.02, "detectable_effect": 0.04, "reason": "it is"}
-    for outcome, evidence in (
-        ("regression", {"comparison": comparison}),
-        ("self", {"comparison": comparison}),
-        ("release_check", {"baseline": "4.2.1", "candidate": "4.3.0", "verdict": "go", "reasons": []}),
-    ):
+    comparison = replace(
+        compare([1.0] * 4, [1.1] * 4), ratio=1.1, noise_floor=0.02, detectable_effect=0.04, reason="it is"
+    )
+    evidences: dict[Outcome, Evidence] = {
+        "regression": Rerun(change=Change(9, 0.1, None, 0.99, 1.0, 1.1), comparison=comparison),
+        "self": SelfTest(comparison=comparison),
+        "release_check": ReleaseVerdict(baseline="4.2.1", candidate="4.3.0", verdict="go"),
+    }
+    for outcome, evidence in evidences.items():
         results.judge(last, Judgement("suite2", key, about["at"], outcome, 0.1, evidence))
     index.add_run(last)
     return index

@@ -19,10 +19,10 @@ from sqlalchemy import text
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json
 from streamgauge.catalog import results
-from streamgauge.catalog.results import Judgement
+from streamgauge.records.judgement import Judgement, Look
 from streamgauge.results.index import Index, database
 from streamgauge.results.index.result_index import rebuilt, series_key
-from tests.index.example import MACHINE, result, run, three_runs
+from tests.index.example import ACCEPTED, MACHINE, result, run, three_runs
 
 
 def software(record: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_answers_are_what_the_records_say(url: str, tmp_path: Path) -> None:
     assert [row["value"] for row in index.results(limit=2, key=key)] == [100.0, 110.25]
     assert len(index.results(since="2026-03-02")) == 3
     assert [(j["outcome"], j["magnitude"], j["evidence"]) for j in index.judgements()] == [
-        ("suspect", 0.1, {"p": 0.001})
+        ("accepted", 0.1, ACCEPTED.to_json())
     ]
     assert index.results(benchmark="none") == []
 
@@ -127,7 +127,7 @@ def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path
     ]
     for path in runs:
         (one,) = results.read(path)
-        results.judge(path, Judgement("night", series_key(one), one.at, "suspect", one.value or 0, {}))
+        results.judge(path, Judgement("night", series_key(one), one.at, "open", one.value or 0, Look()))
     assert [index.add_run(path) for path in runs] == [1, 1, 1]
     assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
     assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0, 3.0]
@@ -202,7 +202,9 @@ def test_a_line_that_breaks_later_moves_no_other_and_doubles_nothing(url: str, t
     file = path / "results.jsonl"
     lines = file.read_bytes().split(b"\n")
     deep = b"[" * 100_000
-    file.write_bytes(b"\n".join([lines[0], b"\xff\xfe", lines[2], lines[3], b"[1,2]", b'{"benchmark":"x"}', deep, b""]))
+    file.write_bytes(
+        b"\n".join([lines[0], b"\xff\xfe", lines[2], lines[3], b"[1,2]", b'{"version":1,"benchmark":"x"}', deep, b""])
+    )
     assert (index.add_run(path), index.add_run(path)) == (0, 0)
     assert [row["value"] for row in index.results()] == [0.0, 1.0, 2.0, 3.0]
     assert [said.removeprefix(f"{file}: ").partition(" (")[0] for said in index.problems] == [
@@ -219,6 +221,17 @@ def test_a_record_of_another_shape_is_told_by_its_line(tmp_path: Path, key: dict
     found, [said] = results.numbered(path)
     assert [(number, one.value) for number, one in found] == [(0, 1.0)]
     assert said.startswith(f"{path / 'results.jsonl'}: line 2: no result ({next(iter(key))}")
+
+
+@pytest.mark.parametrize(("version", "said"), [(2, "2"), ("1", "'1'"), (True, "True"), (None, "none")])
+def test_a_record_of_another_version_or_of_none_is_told_by_its_line(tmp_path: Path, version: object, said: str) -> None:
+    path = run(tmp_path, "odd", result("odd", 1.0))
+    good = json.loads((path / "results.jsonl").read_text())
+    other = {key: value for key, value in good.items() if key not in ("version", "crc32")}
+    append_json(path / "results.jsonl", other if version is None else other | {"version": version})
+    figures, problems = results.numbered(path)
+    assert [number for number, _ in figures] == [0]
+    assert problems == [f"{path / 'results.jsonl'}: line 2: version: found {said}, allowed: 1"]
 
 
 def test_two_writers_at_once(url: str, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.stats.ab import compare
-from streamgauge.stats.changes import Change, find
+from streamgauge.stats.changes import find
+from streamgauge.stats.outcomes import Change
 from streamgauge.stats.suspects import confirm, suspects
 
 DAYS = np.arange(90.0)

@@ -11,10 +11,11 @@ import pytest
 
 from streamgauge.app.airflow.notices import report_of
 from streamgauge.app.nights import night as night_module
+from streamgauge.app.nights import series as series_module
 from streamgauge.app.nights.accepting import accept
 from streamgauge.app.nights.night import Night
 from streamgauge.app.nights.reruns import Subject, in_turns, of_cell
-from streamgauge.app.nights.series import Series, searched
+from streamgauge.app.nights.series import Series, looks, searched
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import Duration
 from streamgauge.bench.answers import rerun
@@ -23,9 +24,10 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Result
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.result import Result
 from streamgauge.results.index import Index
+from streamgauge.results.report import dashboard
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 
@@ -214,10 +216,10 @@ def test_a_night_that_dies_while_it_is_judged_is_told_of(tmp_path: Any, monkeypa
         patch.setattr(Night, "_suspects", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
         with pytest.raises(OSError, match="no space left"):
             stage()
-    told = report_of(bench.benchmark, run)
-    assert (told["state"], told["lines"][-1]["said"]) == ("bad", "OSError: no space left")
+    notice = report_of(bench.benchmark, run)
+    assert (notice.state, notice.lines[-1].said) == ("bad", "OSError: no space left")
     stage()
-    assert report_of(bench.benchmark, run)["state"] == "good"
+    assert report_of(bench.benchmark, run).state == "good"
 
 
 def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
@@ -227,6 +229,24 @@ def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
     (line,) = night.judge()
     assert (line.state, line.said) == ("waiting", "+50.0 % since 2026-03-21; not rerun tonight")
     assert night.index.judgements() == []
+
+
+def test_the_page_of_all_nights_reads_what_the_night_saw(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = write_bench(tmp_path, **{**PLAN, "nightly": {"max_reruns": 0, "self_tests": 0}})
+    write_nights(bench, 110.0, 1.5)
+    night = night_of(bench)
+    (line,) = night.judge()
+    key = next(row["key"] for row in night.index.series(metric=P50))
+    at, look = night.index.looks()[key]
+    assert datetime.fromisoformat(at) > datetime(2026, 3, 24, tzinfo=UTC)
+    assert [(step.at, round(step.magnitude, 2)) for step in look.steps] == [("2026-03-21T02:00:00+00:00", 0.5)]
+    monkeypatch.setattr(series_module, "find", lambda *_, **__: pytest.fail("a page looks for no change"))
+    seen = looks(night.index)
+    (shown,) = dashboard.build(night.index, tmp_path / "page.html", seen)
+    assert shown.startswith(f"b e all known streaming {P50}: +50.0\u202f% since 2026-03-21")
+    assert line.said.startswith("+50.0 % since 2026-03-21")
+    night.index.rebuild((bench.store.root / "runs").iterdir())
+    assert looks(night.index) == seen, "the records have it"
 
 
 def test_a_rerun_measures_at_parts_of_the_rate_and_at_rates_of_all_cells(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Sequence
@@ -20,10 +19,6 @@ from streamgauge.base.canonical import holds, signed
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare.release_rules import (
     TURNS,
-    Reason,
-    Repetition,
-    Series,
-    Side,
     answers,
     capabilities,
     decide,
@@ -31,9 +26,10 @@ from streamgauge.bench.compare.release_rules import (
     series,
     sides,
     suspects,
-    table,
 )
 from streamgauge.config import RELEASE_RATE
+from streamgauge.records.answers import Ability, Answer, FeatureAbility, Mode, Status
+from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side
 from streamgauge.results.report.release_page import build
 from tests.measure.benches import write_bench
 
@@ -41,9 +37,13 @@ P50, CPU = "processing_latency_ms_p50", "system_cpu_us_per_event"
 TOLERANCE = {P50: 0.15, CPU: 0.1}
 
 
-def row(query: str, status: str = "correct", rows: int | None = 10, found: str | None = "aa", why: str | None = None,
-        mode: str = "streaming") -> dict[str, Any]:  # fmt: skip
-    return {"query": query, "mode": mode, "status": status, "rows": rows, "hash": found, "why": why}
+def row(query: str, status: Status = "correct", rows: int | None = 10, hashed: str | None = "aa",
+        why: str | None = None, mode: Mode = "streaming") -> Answer:  # fmt: skip
+    return Answer(query=query, mode=mode, status=status, rows=rows, hash=hashed, why=why)
+
+
+def repetition(side: Side, number: int, values: dict[str, float] | None = None, **more: Any) -> Repetition:
+    return Repetition(cell="e.w", side=side, round=number, values=values or {}, **more)
 
 
 def rounds(slower: float = 1.0, noise: float = 0.01, count: int = 4, seed: int = 1, **more: Any) -> list[Repetition]:
@@ -53,7 +53,8 @@ def rounds(slower: float = 1.0, noise: float = 0.01, count: int = 4, seed: int =
     def one(side: Any, number: int) -> Repetition:
         factor = slower if side == "candidate" else 1.0
         values = {P50: 200 * draw.lognormvariate(0, noise), CPU: 40 * factor * draw.lognormvariate(0, noise)}
-        return Repetition("e.w", side, number, values, **(more if side == "candidate" else {}))
+        mine = more if side == "candidate" else {}
+        return Repetition(cell="e.w", side=side, round=number, values=values, **mine)
 
     return [one(side, number) for number in range(1, count + 1) for side in TURNS]
 
@@ -75,7 +76,7 @@ def test_a_query_that_neither_side_answered_is_missing_and_no_pass() -> None:
     ("old", "new", "state", "why"),
     [
         (row("q5"), row("q5", rows=11), "failed", "10 → 11 rows"),
-        (row("q5"), row("q5", found="bb"), "failed", "10 rows, with other values"),
+        (row("q5"), row("q5", hashed="bb"), "failed", "10 rows, with other values"),
         (row("q5"), row("q5", "wrong", 9, why="9 rows, 10 expected"), "failed",
          "correct → wrong (9 rows, 10 expected)"),
         (row("q5"), row("q5", "unsupported", None, None, "no such"), "failed", "correct → unsupported (no such)"),
@@ -92,8 +93,8 @@ def test_a_different_answer_says_how(old: Any, new: Any, state: Any, why: str) -
 
 
 def test_a_lost_feature_fails_and_a_won_one_is_noted() -> None:
-    def can(feature: str, status: str, why: str | None = None) -> dict[str, Any]:
-        return {"feature": feature, "system": "s", "mode": "batch", "status": status, "why": why}
+    def can(feature: str, status: Ability, why: str | None = None) -> FeatureAbility:
+        return FeatureAbility(feature=feature, system="s", mode="batch", status=status, why=why)
 
     before = [can("join", "works"), can("top N", "unsupported", "q19: no"), can("filter", "works")]
     after = [can("join", "unsupported", "q3: no"), can("top N", "works"), can("filter", "works")]
@@ -107,17 +108,17 @@ def test_the_same_against_itself_is_go() -> None:
     found = decide([], series(rounds(), TOLERANCE))
     assert (found.decision, found.reasons) == ("go", [])
     assert found.line == "go: no answer is worse, all series are within their tolerance"
-    assert [(one.comparison.n_baseline, one.comparison.n_candidate) for one in found.series if one.comparison] == [
-        (8, 4)
-    ] * 2
+    assert [(one.n_baseline, one.n_candidate) for one in found.series] == [(8, 4)] * 2
 
 
 def test_a_rate_that_neither_side_carries_compares_queues_and_is_no_go_ahead() -> None:
-    overloaded = [dataclasses.replace(one, outcome="unsustainable") for one in rounds()]
+    overloaded = [one.model_copy(update={"outcome": "unsustainable"}) for one in rounds()]
     found = decide([], series(overloaded, TOLERANCE))
     assert found.decision == "inconclusive"
     assert "neither side sustains this rate" in found.line
-    better = [dataclasses.replace(one, outcome="unsustainable") if one.side != "candidate" else one for one in rounds()]
+    better = [
+        one.model_copy(update={"outcome": "unsustainable"}) if one.side != "candidate" else one for one in rounds()
+    ]
     assert decide([], series(better, TOLERANCE)).decision == "go"
 
 
@@ -140,7 +141,7 @@ def test_noise_as_large_as_the_tolerance_is_inconclusive_and_never_a_pass() -> N
     found = series(rounds(noise=0.4), TOLERANCE)
     assert {one.state for one in found} == {"open"}
     assert decide([], found).decision == "inconclusive"
-    assert all(((one.comparison and one.comparison.noise_floor) or 0) > one.tolerance for one in found)
+    assert all((one.noise_floor or 0) > one.tolerance for one in found)
 
 
 def test_too_few_sound_repetitions_are_inconclusive() -> None:
@@ -164,9 +165,9 @@ def test_a_wrong_output_while_measuring_is_no_go_and_the_baselines_leaves_it_ope
     assert outputs(rounds(wrong="9 rows, 10 expected")) == [
         Reason("output", "failed", "e.w, candidate", "9 rows, 10 expected")
     ]
-    [unknown] = outputs([Repetition("e.w", "candidate", n, {}, compared=False) for n in (1, 2)])
+    [unknown] = outputs([repetition("candidate", n, compared=False) for n in (1, 2)])
     assert (unknown.state, unknown.what) == ("open", "e.w, candidate")
-    [reason] = outputs([Repetition("e.w", "control", 1, {}, wrong="odd")])
+    [reason] = outputs([repetition("control", 1, wrong="odd")])
     assert reason.state == "open"
 
 
@@ -176,7 +177,8 @@ def test_what_fails_outweighs_what_is_open_and_is_told_first() -> None:
         Reason("answer", "note", "q2", "!"),
         Reason("answer", "failed", "q3", "x"),
     ]
-    found = decide(reasons, [Series("e.w", CPU, "open", "noisy", 0.1, None)])
+    noisy = JudgedSeries(cell="e.w", metric=CPU, state="open", reason="noisy", tolerance=0.1)
+    found = decide(reasons, [noisy])
     assert [reason.what for reason in found.reasons] == ["q3", "q1", f"e.w {CPU}", "q2"]
     assert found.line == f"no-go: q3: x; q1: ?; e.w {CPU}: noisy"
 
@@ -186,12 +188,7 @@ def test_go_means_that_no_interval_holds_a_slowdown_of_the_tolerance(
     slower: float, noise: float, count: int, seed: int
 ) -> None:
     found = decide([], series(rounds(slower, noise, count, seed), TOLERANCE))
-    small = [
-        one.comparison is not None
-        and one.comparison.interval is not None
-        and one.comparison.interval[1] <= 1 + one.tolerance
-        for one in found.series
-    ]
+    small = [one.interval is not None and one.interval[1] <= 1 + one.tolerance for one in found.series]
     assert (found.decision == "go") == all(small)
 
 
@@ -213,7 +210,7 @@ def ladders(kept: Sequence[float], **more: Any) -> list[Repetition]:
         rate = 50_000 * draw.lognormvariate(0, 0.3)  # what a drift of the machine does to both
         for side in sides(number, ladder=True):
             own = rate * part if side == "candidate" else rate
-            found.append(Repetition("e.w", side, number, {RELEASE_RATE: own}, ladder=True, **more))
+            found.append(repetition(side, number, {RELEASE_RATE: own}, ladder=True, **more))
     return found
 
 
@@ -239,15 +236,15 @@ def test_a_rate_is_judged_by_the_interval_of_its_pairs(kept: list[float], state:
     assert (found[RELEASE_RATE].state, found[RELEASE_RATE].reason) == (state, why)
     assert {found[metric].state for metric in TOLERANCE} == {"passed"}, "each metric has its own repetitions"
     assert suspects(found.values()) == ([] if state == "passed" else [("e.w", True)])
-    [row] = [one for one in table(found.values()) if one["metric"] == RELEASE_RATE]
+    row = found[RELEASE_RATE]
     if len(kept) < 3:
-        assert "interval" not in row
+        assert row.interval is None
         return
     logs = [math.log(part) for part in kept]
     half = stats.t.ppf(0.95, len(kept) - 1) * stdev(logs) / math.sqrt(len(kept))
-    assert row["ratio"] == pytest.approx(math.exp(mean(logs)))
-    assert row["interval"] == pytest.approx((math.exp(mean(logs) - half), math.exp(mean(logs) + half)))
-    assert (row["n_baseline"], row["n_candidate"]) == (len(kept), len(kept))
+    assert row.ratio == pytest.approx(math.exp(mean(logs)))
+    assert row.interval == pytest.approx((math.exp(mean(logs) - half), math.exp(mean(logs) + half)))
+    assert (row.n_baseline, row.n_candidate) == (len(kept), len(kept))
 
 
 def test_a_suspect_rate_alone_is_measured_again_and_its_figures_stand_beside_the_others(
@@ -258,7 +255,7 @@ def test_a_suspect_rate_alone_is_measured_again_and_its_figures_stand_beside_the
     ) -> Repetition:
         part = 0.7 + number / 100 if side == "candidate" else 1.0
         values = {RELEASE_RATE: 9_000 * part} if ladder else {CPU: 40 + number / 10}
-        return Repetition(".".join(pair), side, number, values, ladder=ladder)
+        return Repetition(cell=".".join(pair), side=side, round=number, values=values, ladder=ladder)
 
     monkeypatch.setattr(release_check._Check, "_repetition", measured)
     known = {"engine": "known"}
@@ -272,15 +269,26 @@ def test_a_suspect_rate_alone_is_measured_again_and_its_figures_stand_beside_the
         *((n, side, False) for n in range(1, 5) for side in TURNS),
         *((n, side, True) for n in range(1, 6) for side in sides(n, ladder=True)),
     ]
-    assert (found["verdict"], [one["state"] for one in found["series"]]) == ("no-go", ["failed", "passed"])
-    assert found["line"] == (
-        "no-go: e.all sustainable_rate_events_per_s: the candidate keeps 73.0% of the rate; the interval excludes 90%"
+    assert (found.verdict, [one.state for one in found.series]) == ("no-go", ["failed", "passed"])
+    assert found.line == (
+        "no-go: e.all sustainable_rate_events_per_s (estimated): the candidate keeps 73.0% of the rate; the interval "
+        "excludes 90%"
     )
     rows = {(r["system"], r["metric"]): r for r in read_jsonl(directory / "results.jsonl")}
     rate = rows["new", "sustainable_rate_events_per_s_in_turns"]
     assert (rate["value"], rate["unit"], rate["samples"], rate["claim"]) == (6570, "events/s", 5, "estimated")
     assert rows["old", f"{CPU}_at_1000_per_s"]["samples"] == 8
     assert "73.0% of the rate" in build(directory).read_text()
+
+
+def test_the_lines_of_a_check_mark_a_rate_that_is_not_proven() -> None:
+    for claim, mark in (("proven", ""), ("estimated", " (estimated)")):
+        first, *others = ladders([0.78, 0.8, 0.82, 0.8], claim="proven")
+        judged = series([first.model_copy(update={"claim": claim}), *others], {RELEASE_RATE: 0.1})
+        assert decide([], judged).line.startswith(f"no-go: e.w {RELEASE_RATE}{mark}: the candidate keeps 80.0%")
+        assert [one.name for one in judged] == [f"e.w {RELEASE_RATE}{mark}"]
+    [one, _] = ladders([1.0], claim="estimated")
+    assert one.text.startswith(f"{RELEASE_RATE} (estimated) ")
 
 
 def test_a_rate_that_only_the_driver_limits_is_no_pair() -> None:

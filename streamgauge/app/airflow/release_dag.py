@@ -22,10 +22,10 @@ from streamgauge.app.airflow.factory import (
     stage_task,
 )
 from streamgauge.app.airflow.run_names import PREFIX
-from streamgauge.base.jsonl import read_record
 from streamgauge.bench.measure import timing
 from streamgauge.catalog.stages import BY_NAME, RELEASE
 from streamgauge.config import Benchmark
+from streamgauge.records.release import ReleaseCheck
 
 PAIR = {side: f"{{{{ params.{side} }}}}" for side in ("baseline", "candidate")}
 
@@ -45,6 +45,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
+        auto_register=False,
         tags=["streamgauge", "release"],
         params={
             "baseline": Param(
@@ -73,7 +74,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
 def verdict(run: str) -> str:
     """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
     folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
-    found = read_record(folder / "release.json", "run the check again")
-    if found["verdict"] != "go":
-        raise AirflowFailException(found["line"])
-    return str(found["line"])
+    check = ReleaseCheck.read(folder / "release.json", "run the check again")
+    if check.verdict != "go":
+        raise AirflowFailException(check.line)
+    return check.line

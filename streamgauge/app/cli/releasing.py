@@ -20,6 +20,7 @@ from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.places import as_user_error
+from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
 #: exit code if something kept the check from a verdict, such as a user's mistake
@@ -93,42 +94,42 @@ def release_check(
         prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
         workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL), costs),
     ):
-        found = release_check.run(benchmark, store, baseline, candidate, directory)
+        outcome = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
     if as_json:
-        typer.echo(json.dumps({**found, "page": str(page)}))
+        typer.echo(json.dumps({**outcome.to_json(), "page": str(page)}))
     else:
-        _show(found)
+        _show(outcome)
         typer.echo(f"page: {page}")
         typer.echo(f"manifest: {directory / release_check.MANIFEST}")
     for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
         if target is not None:
             try:
-                target.write_text(form(found), encoding="utf-8")
+                target.write_text(form(outcome), encoding="utf-8")
             except OSError as problem:
                 raise as_user_error(problem, target) from None
-    raise typer.Exit(EXITS[found["verdict"]])
+    raise typer.Exit(EXITS[outcome.verdict])
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(check: ReleaseCheck) -> None:
     from streamgauge.bench.compare import release_rules
 
-    for reason in release_rules.grouped(release_rules.Reason(**one) for one in found["reasons"]):
+    for reason in release_rules.grouped(check.reasons):
         typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
-    for one in found["series"]:
-        typer.echo(f"{one['state']:8} {one['cell']} {one['metric']}: {_beside(one)}")
-    typer.echo(found["line"])
+    for one in check.series:
+        typer.echo(f"{one.state:8} {one.name}: {_beside(one)}")
+    typer.echo(check.line)
 
 
-def _beside(one: dict[str, Any]) -> str:
-    if one.get("interval") is None:
-        return str(one["reason"])
-    low, high = one["interval"]
-    seen = [
-        f"{name} {100 * one[key]:.1f} %"
-        for name, key in (("noise floor", "noise_floor"), ("detectable", "detectable_effect"))
-        if one[key] is not None
+def _beside(one: JudgedSeries) -> str:
+    if one.ratio is None or one.interval is None:
+        return one.reason
+    low, high = one.interval
+    limits = [
+        f"{name} {100 * value:.1f} %"
+        for name, value in (("noise floor", one.noise_floor), ("detectable", one.detectable_effect))
+        if value is not None
     ]
-    told = [f"ratio {one['ratio']:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one['tolerance']:g} %", *seen]
-    return f"{', '.join(told)}, {one['n_baseline']} and {one['n_candidate']} values"
+    figures = [f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one.tolerance:g} %", *limits]
+    return f"{', '.join(figures)}, {one.n_baseline} and {one.n_candidate} values"

@@ -91,13 +91,13 @@ def metrics(
     where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
 ) -> None:
     """List the metrics that were measured, with the number of their series and of their valid points."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in _existing(artifacts, database).results(**_filters(where)):
-        found.setdefault((row["metric"], row["unit"]), []).append(row)
+        by_metric.setdefault((row["metric"], row["unit"]), []).append(row)
     rows = [
         {"metric": metric, "unit": unit, "series": len({row["series_key"] for row in points}),
          "valid": sum(bool(row["valid"]) for row in points)}
-        for (metric, unit), points in sorted(found.items())
+        for (metric, unit), points in sorted(by_metric.items())
     ]  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"metrics": rows}))
@@ -133,12 +133,16 @@ def export(
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export measured figures."""
+    """Export measured figures, and the comparisons of runs whose records are here."""
     from streamgauge.results.index import export
 
-    rows = _existing(artifacts, database).results(since=_moment(since), **_filters(where))
-    export.write(rows, out)
-    tell(f"{len(rows)} results: {out}", {"results": len(rows), "file": out}, as_json)
+    index, wanted, moment = _existing(artifacts, database), _filters(where), _moment(since)
+    rows = index.results(since=moment, **wanted)
+    runs = {name: value for name, value in wanted.items() if name in ("benchmark", "run_id")}
+    compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)
+    export.write([*rows, *compared], out)
+    facts = {"results": len(rows), "comparisons": len(compared), "file": out}
+    tell(f"{len(rows)} results and {len(compared)} comparisons: {out}", facts, as_json)
 
 
 @results.command()
@@ -213,10 +217,12 @@ def dashboard(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page with every series over time, its changes marked."""
+    from streamgauge.app.nights.series import looks
     from streamgauge.results.report import dashboard
 
-    told = list(dashboard.build(_existing(artifacts, database), out))
-    tell("\n".join([*told, f"page: {out}"]), {"page": out, "told": told}, as_json)
+    index = _existing(artifacts, database)
+    changes = dashboard.build(index, out, looks(index))
+    tell("\n".join([*changes, f"page: {out}"]), {"page": out, "told": changes}, as_json)
 
 
 def gc(
@@ -235,16 +241,17 @@ def gc(
         allowed = parse_bytes(budget)
     except ValueError as problem:
         raise UserError(f"--budget: {problem}") from None
-    found = garbage_collection.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
+    collected = garbage_collection.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
     if as_json:
-        typer.echo(json.dumps(found.record()))
+        typer.echo(json.dumps(collected.record()))
         return
-    for item in found.removed:
+    for item in collected.removed:
         typer.echo(
             f"{'would remove' if dry_run else 'removed'}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}"
         )
     typer.echo(
-        f"{found.bytes_before / 2**20:.1f} MiB before, {found.bytes_after / 2**20:.1f} MiB after, budget {budget}"
+        f"{collected.bytes_before / 2**20:.1f} MiB before, {collected.bytes_after / 2**20:.1f} MiB after, "
+        f"budget {budget}"
     )
 
 
@@ -269,10 +276,10 @@ def _moment(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _filters(where: list[str] | None) -> dict[str, Any]:

@@ -31,10 +31,10 @@ class History:
 def read_sample(path: Path) -> list[float]:
     """Reads one positive number a line; empty lines and lines that begin with # are skipped. Raises UserError."""
     lines = enumerate(_lines(path), 1)
-    found = [_positive(line, f"{path}:{n}") for n, line in lines if line.strip() and not line.startswith("#")]
-    if not found:
+    numbers = [_positive(line, f"{path}:{n}") for n, line in lines if line.strip() and not line.startswith("#")]
+    if not numbers:
         raise UserError(f"{path}: found no numbers, allowed: one positive number a line")
-    return found
+    return numbers
 
 
 def read_history(path: Path) -> History:

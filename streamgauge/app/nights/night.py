@@ -8,32 +8,31 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.app.nights.reruns import Measure, Subject, Values, column, in_turns, of_cell
-from streamgauge.app.nights.series import Line, Series, searched
+from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, in_turns, of_cell
+from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import write_record
 from streamgauge.bench.answers import functional, rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import ACCEPTED, Judgement
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Nightly, keep, of_run
+from streamgauge.records.judgement import ACCEPTED, LOOK, SELF, Evidence, Judgement, Look, Outcome, Rerun, SelfTest
+from streamgauge.records.night import NightLine, NightReport
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import Row
 from streamgauge.results.index.result_index import series_key
-from streamgauge.stats.ab import LEAST, Comparison, compare
-from streamgauge.stats.changes import Change
-from streamgauge.stats.suspects import SELF, confirm, higher_is_better
+from streamgauge.stats.ab import LEAST, compare
+from streamgauge.stats.outcomes import Change, Comparison, Found
+from streamgauge.stats.suspects import SUSPECT_ALPHA, confirm, higher_is_better
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +41,8 @@ log = logging.getLogger("streamgauge")
 #: in a run's directory: the report of the night
 REPORT = "nightly.json"
 BAD = ("failed", "error", "regression")
+#: why a rate is not judged
+ANOTHER_JUDGED = "another of its figures is judged, which a slower machine does not change"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Night:
     def directory(self) -> Path:
         return self.store.run(self.run_id)
 
-    def judge(self) -> list[Line]:
+    def judge(self) -> list[NightLine]:
         """Judges the night; returns the lines of its report, and keeps judgements in the run's records and the index.
 
         What an earlier, killed attempt has judged is reported again, but not measured again.
@@ -80,29 +81,30 @@ class Night:
         self._report(lines, complete=True)
         return lines
 
-    def _report(self, lines: Sequence[Line], *, complete: bool = False) -> None:
+    def _report(self, lines: Sequence[NightLine], *, complete: bool = False) -> None:
         states = {line.state for line in lines}
-        state = "bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good"
-        write_record(
-            self.directory / REPORT,
-            {"benchmark": self.benchmark.name, "run_id": self.run_id, "state": state,
-             "complete": complete, "lines": [asdict(line) for line in lines]},
-        )  # fmt: skip
+        NightReport(
+            benchmark=self.benchmark.name,
+            run_id=self.run_id,
+            state="bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good",
+            complete=complete,
+            lines=tuple(lines),
+        ).write(self.directory / REPORT)
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[NightLine]:
         yield from self._failures()
         series = self._series()
         yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
         figures = [one for one in series if not functional.is_output(one.metric)]
-        taken = {(one.key, j["changed_at"]) for one in figures for j in one.judged if j["outcome"] == ACCEPTED}
-        said = [
+        taken = {(one.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
+        settled = [
             (one, judged)
             for one in figures
             for judged in one.judged
-            if self._settled(judged) and (one.key, judged["changed_at"]) not in taken
+            if self._settled(judged) and (one.key, judged.changed_at) not in taken
         ]
-        yield from (_said(one, judged) for one, judged in said)
-        tested = {one.subject for one, judged in said if judged["outcome"] == SELF}
+        yield from (_said(one, judged) for one, judged in settled)
+        tested = {one.subject for one, judged in settled if judged.outcome == SELF}
         left = self.settings.self_tests - len(tested)
         for subject in self._due(figures):
             if left <= 0:
@@ -112,17 +114,17 @@ class Night:
             left -= measured  # one that cannot be measured leaves its turn to the next
         yield from self._suspects(self._series() if self.settings.self_tests else figures)
 
-    def _failures(self) -> Iterator[Line]:
+    def _failures(self) -> Iterator[NightLine]:
         last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
         failed = {name: stage for name, stage in last.items() if stage.state != "done"}
         for name, stage in failed.items():
-            yield Line("failed", " ".join(name), stage.error or "did not finish")
+            yield NightLine("failed", " ".join(name), stage.error or "did not finish")
         if not failed:  # otherwise they are missing because of the failed ones
-            yield from (Line("failed", name, "never started") for name in self.missing)
+            yield from (NightLine("failed", name, "never started") for name in self.missing)
 
-    def _settled(self, judged: Row) -> bool:
+    def _settled(self, judged: Judgement) -> bool:
         """True if an earlier, killed attempt already judged this; what stayed open is measured anew."""
-        return bool(judged["run_id"] == self.run_id and judged["outcome"] != "open")
+        return judged.run_id == self.run_id and judged.outcome != "open"
 
     def _series(self) -> list[Series]:
         """Series with a point of this run, by its own records: a host that shares the index may use the same run id."""
@@ -132,11 +134,11 @@ class Night:
 
     # -- answers
 
-    def _answers(self, one: Series) -> Iterator[Line]:
+    def _answers(self, one: Series) -> Iterator[NightLine]:
         for before, after in functional.broken(one.metric, one.points):
             if after["run_id"] == self.run_id:
                 why = f" ({after['reason']})" if after["reason"] else ""
-                yield Line("error", one.name, functional.said(one.metric, before, after) + why)
+                yield NightLine("error", one.name, functional.said(one.metric, before, after) + why)
 
     # -- A/A
 
@@ -144,37 +146,40 @@ class Night:
         """Lists the subjects; those whose last A/A comparison is oldest come first."""
         last: dict[Subject, str] = {}
         for one in figures:
-            moments = [str(j["changed_at"]) for j in one.judged if j["outcome"] == SELF]
+            moments = [j.changed_at for j in one.judged if j.outcome == SELF]
             last[one.subject] = max([last.get(one.subject, ""), *moments])
         return sorted(last, key=lambda subject: (last[subject], subject.name))
 
-    def _self_test(self, subject: Subject, figures: list[Series]) -> tuple[bool, list[Line]]:
+    def _self_test(self, subject: Subject, figures: list[Series]) -> tuple[bool, list[NightLine]]:
         """Compares a subject with itself (A/A); returns whether it could be measured, and what to say of it."""
         try:
             measure = self._measure(self.benchmark, subject, figures, [self.run_id])
             sides = in_turns(measure, measure, LEAST)
         except UserError as problem:
-            return False, [Line("self", subject.name, f"A/A not measured: {problem}")]
+            return False, [NightLine("self", subject.name, f"A/A not measured: {problem}")]
         lines = []
         for one in figures:
             baseline, candidate = (column(side, one.metric) for side in sides)
             if not (baseline and candidate):
-                lines.append(Line("self", one.name, "A/A: no valid figure"))
+                lines.append(NightLine("self", one.name, "A/A: no valid figure"))
                 continue
-            found = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
-            evidence = {"comparison": asdict(found), "baseline": baseline, "candidate": candidate}
+            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
+            evidence = SelfTest(comparison=comparison, baseline=tuple(baseline), candidate=tuple(candidate))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            lines.append(_said(one, self._record(one, now, SELF, found.ratio - 1, evidence)))
+            lines.append(_said(one, self._record(one, now, SELF, comparison.ratio - 1, evidence)))
         self.index.add_run(self.directory)
         return True, lines
 
     # -- change points
 
-    def _suspects(self, series: list[Series]) -> Iterator[Line]:
-        figures = searched([one for one in series if not functional.is_output(one.metric)])
-        found = [(one, change) for one in figures for change in one.suspects(len(figures))]
-        found.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
-        groups = [list(some) for _, some in groupby(found, key=lambda pair: pair[0].subject)]
+    def _suspects(self, series: list[Series]) -> Iterator[NightLine]:
+        figures = [one for one in series if not functional.is_output(one.metric)]
+        watched = searched(figures)
+        changes = {one.key: one.changes(len(watched), SUSPECT_ALPHA) for one in figures}
+        self._keep_looks(figures, {one.key for one in watched}, changes)
+        suspects = [(one, change) for one in watched for change in one.suspects(changes[one.key].changes)]
+        suspects.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
+        groups = [list(some) for _, some in groupby(suspects, key=lambda pair: pair[0].subject)]
         # the most confident first: the others can wait for the next night
         groups.sort(key=lambda some: -max(change.confidence for _, change in some))
         for number, some in enumerate(groups):
@@ -182,15 +187,24 @@ class Night:
                 yield from self._rerun(some)
             else:
                 yield from (
-                    Line("waiting", one.name, f"{_since(one, change)}; not rerun tonight") for one, change in some
+                    NightLine("waiting", one.name, f"{_since(one, change)}; not rerun tonight") for one, change in some
                 )
 
-    def _rerun(self, some: list[tuple[Series, Change]]) -> Iterator[Line]:
+    def _keep_looks(self, figures: list[Series], watched: set[str], changes: dict[str, Found]) -> None:
+        """Stores what was seen in each series, for pages. watched: keys of those in which changes are looked for."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        for one in figures:
+            look = one.look(changes[one.key])
+            if one.key not in watched:
+                look = Look(noise=look.noise, detectable=look.detectable, reason=ANOTHER_JUDGED)
+            results.judge(self.directory, Judgement(self.run_id, one.key, now, LOOK, 0.0, look))
+
+    def _rerun(self, some: list[tuple[Series, Change]]) -> Iterator[NightLine]:
         """Measures one subject again, and judges all of its suspects."""
         first, change = some[0]
         before = first.sound[change.index - 1]
-        told = self._told(str(before["run_id"]))
-        old, edited = self._as_of(told, first.subject), self._edited(told, first.subject)
+        earlier = self._as_recorded(str(before["run_id"]))
+        old, edited = self._as_of(earlier, first.subject), self._edited(earlier, first.subject)
         same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
             moment = str(one.sound[change.index]["at"])
@@ -206,33 +220,38 @@ class Night:
                     sides = [
                         self._measure(benchmark, first.subject, figures, newest) for benchmark in (old, self.benchmark)
                     ]
-                    shared = _Turns(None if same else sides[0], sides[1])
+                    shared = Turns(None if same else sides[0], sides[1])
                 test = one.self_test
                 level_before = one.sound[change.begin : change.index]  # an earlier level is no baseline
-                said = confirm(
+                confirmed = confirm(
                     change,
                     shared.of(one.metric, [float(point["value"]) for point in level_before]),
                     higher_is_better=higher_is_better(one.row["unit"]),
                     repetitions=self.settings.repetitions,
-                    self_comparison=(test["baseline"], test["candidate"]) if test else None,
+                    self_comparison=(test.baseline, test.candidate) if test else None,
                 )
             except UserError as problem:
-                self._record(one, moment, "open", change.magnitude, {"change": asdict(change), "why": str(problem)})
-                yield Line("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
+                self._record(one, moment, "open", change.magnitude, Rerun(change=change, why=str(problem)))
+                yield NightLine("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
                 continue
             against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
-            evidence = {"change": asdict(change), "comparison": asdict(said.comparison), "against": against}
-            evidence |= {"before": before["software"], "after": one.sound[change.index]["software"]}
-            yield _said(one, self._record(one, moment, said.outcome, change.magnitude, evidence))
+            evidence = Rerun(
+                change=change,
+                comparison=confirmed.comparison,
+                against=against,
+                before=before["software"],
+                after=one.sound[change.index]["software"],
+            )
+            yield _said(one, self._record(one, moment, confirmed.outcome, change.magnitude, evidence))
 
-    def _told(self, run_id: str) -> Benchmark:
+    def _as_recorded(self, run_id: str) -> Benchmark:
         """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
         try:
             return of_run(self.store.root / "runs" / run_id, self.benchmark)
         except UserError:
             return self.benchmark
 
-    def _edited(self, told: Benchmark, subject: Subject) -> list[str]:
+    def _edited(self, earlier: Benchmark, subject: Subject) -> list[str]:
         """Names what differs besides the system: with such a difference, a step says nothing about the system."""
 
         def asked(benchmark: Benchmark) -> dict[str, Any]:
@@ -242,12 +261,12 @@ class Night:
             mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
             return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
 
-        then, now = asked(told), asked(self.benchmark)
+        then, now = asked(earlier), asked(self.benchmark)
         return [name for name in {**then, **now} if then.get(name) != now.get(name)]
 
-    def _as_of(self, told: Benchmark, subject: Subject) -> Benchmark:
+    def _as_of(self, earlier: Benchmark, subject: Subject) -> Benchmark:
         """Returns tonight's benchmark with the system as it was then."""
-        past = {system.name: system for system in told.systems if system.name == subject.system}
+        past = {system.name: system for system in earlier.systems if system.name == subject.system}
         systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
         return self.benchmark.model_copy(update={"systems": systems})
 
@@ -274,7 +293,7 @@ class Night:
         return of_cell(benchmark, self.store, subject, metrics, median(rates), self.run_id)
 
     def _rates(self, subject: Subject, figures: list[Series], runs: Sequence[str]) -> list[float]:
-        """The sustainable rates that these runs found for the subject, on the machine of the figures."""
+        """The sustainable rates of these runs for the subject, on the machine of the figures."""
         return [
             float(row["value"])
             for run in runs
@@ -284,56 +303,29 @@ class Night:
             if row["valid"] and row["value"] and row["machine"] == figures[0].row["machine"]
         ]
 
-    def _record(self, one: Series, moment: str, outcome: str, magnitude: float, evidence: Row) -> Row:
+    def _record(self, one: Series, moment: str, outcome: Outcome, magnitude: float, evidence: Evidence) -> Judgement:
         judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)
         results.judge(self.directory, judgement)
-        return asdict(judgement)
+        return judgement
 
 
-class _Turns:
-    """Repetitions shared by the figures of a subject; without a first side, past values are the baseline."""
-
-    def __init__(self, first: Measure | None, second: Measure) -> None:
-        self.first, self._second = first, second
-        self._sides: tuple[list[Values], list[Values]] = ([], [])
-
-    def of(self, metric: str, past: list[float]) -> Callable[[int], tuple[list[float], list[float]]]:
-        """Returns a function that gives, at every call, the next `count` values of each side."""
-        taken = 0
-
-        def rerun(count: int) -> tuple[list[float], list[float]]:
-            nonlocal taken
-            begin, taken = taken, taken + count
-            self._up_to(taken)
-            old, new = (column(side[begin:taken], metric) for side in self._sides)
-            newest_first = past[::-1]
-            return (newest_first[begin:taken] if self.first is None else old), new
-
-        return rerun
-
-    def _up_to(self, count: int) -> None:
-        missing = count - len(self._sides[1])
-        if missing > 0:
-            more = in_turns(self.first or dict, self._second, missing)
-            for side, new in zip(self._sides, more, strict=True):
-                side.extend(new)
+def _said(one: Series, judged: Judgement) -> NightLine:
+    """The line of a judgement for which something was measured."""
+    evidence = judged.evidence
+    if isinstance(evidence, SelfTest):
+        return NightLine("self", one.name, f"A/A: {_described(evidence.comparison)}")
+    step = _step(judged.magnitude, judged.changed_at)
+    if isinstance(evidence, Rerun) and evidence.comparison:
+        step += f"; rerun against {evidence.against}: {_described(evidence.comparison)}"
+    return NightLine(judged.outcome, one.name, step)
 
 
-def _said(one: Series, judged: Row) -> Line:
-    evidence = judged["evidence"]
-    found = _found(Comparison(**evidence["comparison"]))
-    if judged["outcome"] == SELF:
-        return Line("self", one.name, f"A/A: {found}")
-    step = _step(judged["magnitude"], str(judged["changed_at"]))
-    return Line(judged["outcome"], one.name, f"{step}; rerun against {evidence['against']}: {found}")
-
-
-def _found(found: Comparison) -> str:
+def _described(comparison: Comparison) -> str:
     """Describes a change with its interval, noise floor and detectable effect, in one line."""
-    low, high = (_percent(end - 1, "+") for end in found.interval or (math.nan, math.nan))
-    interval = f"({low} to {high})" if found.interval else f"({found.reason})"
-    limits = f"noise floor {_percent(found.noise_floor)}, detectable effect {_percent(found.detectable_effect)}"
-    return f"{_percent(found.ratio - 1, '+')} {interval}; {limits}"
+    low, high = (_percent(end - 1, "+") for end in comparison.interval or (math.nan, math.nan))
+    interval = f"({low} to {high})" if comparison.interval else f"({comparison.reason})"
+    floor, detectable = _percent(comparison.noise_floor), _percent(comparison.detectable_effect)
+    return f"{_percent(comparison.ratio - 1, '+')} {interval}; noise floor {floor}, detectable effect {detectable}"
 
 
 def _since(one: Series, change: Change) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import logging
@@ -12,17 +11,17 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical, signed
+from streamgauge.base.environment import commit, environment
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_json, write_record
+from streamgauge.base.jsonl import delete_log, log_bytes, write_json
 from streamgauge.base.places import here
 from streamgauge.base.shipped import SHIPPED
 from streamgauge.bench.answers.systems import askable
 from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_rules import Reason, Release, Repetition, Side
+from streamgauge.bench.compare.release_rules import Release
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ready
@@ -33,9 +32,11 @@ from streamgauge.bench.search.claims import claim_of
 from streamgauge.bench.workloads.nexmark.queries import QUERIES
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.results import Judgement, Result
-from streamgauge.catalog.run_log import commit, environment
 from streamgauge.config import RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
+from streamgauge.records.answers import MODES, FeatureAbility
+from streamgauge.records.judgement import RELEASE_CHECK, Judgement, ReleaseVerdict
+from streamgauge.records.release import Reason, ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, Side
+from streamgauge.records.result import Result
 
 log = logging.getLogger("streamgauge")
 ANSWERS, REPETITIONS, RECORD, MANIFEST = "release-answers.jsonl", "release.jsonl", "release.json", "manifest.json"
@@ -58,22 +59,22 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
         system = benchmark.system(name)
         system.check_installed()
         if benchmark.release.queries and not askable(system):
-            key = "mode" if getattr(system, "mode", None) == "real-time" else "engine"
+            values = system.model_dump()
+            key = "mode" if values.get("mode") == "real-time" else "engine"
             raise UserError(
-                f"systems.{name}.{key}: found {getattr(system, key)}, which cannot run the queries; "
-                "set release.queries: []"
+                f"systems.{name}.{key}: found {values[key]}, which cannot run the queries; set release.queries: []"
             )
 
 
-def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path) -> dict[str, Any]:
-    """Runs the check; returns the content of release.json. Deletes and repeats what an earlier attempt measured."""
+def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path) -> ReleaseCheck:
+    """Runs the check; returns its record. Deletes and repeats what an earlier attempt measured."""
     check(benchmark, baseline, candidate)
     for name in (ANSWERS, REPETITIONS, RECORD, MANIFEST):
         delete_log(directory / name)
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
     with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
-        found = one.run(token)
-    return one.publish(found)
+        release = one.run(token)
+    return one.publish(release)
 
 
 class _Check:
@@ -126,7 +127,6 @@ class _Check:
         from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
         from streamgauge.bench.answers.nexmark_suite import chosen
         from streamgauge.bench.answers.record import short
-        from streamgauge.records.answers import MODES, AnswerLine
 
         wanted = wanted_stream(self.settings.events, self.settings.seed, self.settings.disorder_percent)
         events = make_events(self.store, wanted)
@@ -134,17 +134,17 @@ class _Check:
         asked = {str(side): one for side in sides if askable(one := self.benchmark.system(self.systems[side]))}
         log.info("asking %s, %d events, of both systems", ", ".join(self.settings.queries), self.settings.events)
         answers = ask(asked, self.settings.queries, events, self._work / "answers")
-        features = []
-        for side, of_side in answers.items():
-            system, percent = asked[side].name, self.settings.disorder_percent
-            lines = [AnswerLine(**one.fields, system=system, disorder_percent=percent) for one in of_side]
+        percent = self.settings.disorder_percent
+        features: list[tuple[FeatureAbility, ...]] = []
+        for side in sides:
+            of_side, system = answers[side], asked[side].name
             self.versions[system] = of_side[-1].versions
+            lines = [ReleaseAnswer(side=side, system=system, disorder_percent=percent, **one.fields) for one in of_side]
             for line in lines:
-                append_json(self.directory / ANSWERS, {"side": side, **line.to_json()})
-            features.append(capabilities(lines).to_json()["features"])
+                line.append(self.directory / ANSWERS)
+            features.append(capabilities(lines).features)
         due = [(short(query), mode) for query in chosen(",".join(self.settings.queries)) for mode in MODES]
-        baseline, candidate = ([one.fields for one in answers[side]] for side in sides)
-        reasons = release_rules.answers(baseline, candidate, due)
+        reasons = release_rules.answers(answers["baseline"], answers["candidate"], due)
         return reasons + release_rules.capabilities(*features)
 
     # -- repetitions
@@ -159,9 +159,8 @@ class _Check:
             for side in release_rules.sides(number, ladder=ladder):
                 one = self._repetition(pair, side, number, token, ladder=ladder)
                 self.repetitions.append(one)
-                append_json(self.directory / REPETITIONS, dataclasses.asdict(one))
-                figures = "  ".join(f"{metric} {value:.4g}" for metric, value in one.values.items())
-                log.info("%s round %d, %s: %s", one.cell, number, side, one.wrong or one.void or figures)
+                one.append(self.directory / REPETITIONS)
+                log.info("%s round %d, %s: %s", one.cell, number, side, one.text)
                 if one.wrong and side == "candidate":
                     return
 
@@ -181,7 +180,7 @@ class _Check:
         figures = figures_of(1.0, measured)
         self.versions[cell.system] = figures.software
         latency = figures.processing_latency
-        given = {
+        figures_by_metric = {
             "processing_latency_ms_p50": latency.p50_ms,
             "processing_latency_ms_p99": latency.p99_ms,
             "system_cpu_us_per_event": figures.system_cpu_us_per_event,
@@ -189,63 +188,78 @@ class _Check:
         wrong = measured.check["wrong"] if measured.check else None
         void = None if figures.valid or wrong else figures.reason
         if claim is not None:
-            given = {RELEASE_RATE: claim.rate_events_per_s}
+            figures_by_metric = {RELEASE_RATE: claim.rate_events_per_s}
             if not wrong and (claim.is_bound or claim.rate_events_per_s is None):
                 void = claim.sentence
-        values = {metric: value for metric, value in given.items() if value is not None}
-        checked = measured.check is not None
-        return Repetition(".".join(pair), side, number, values, measured.verdict.outcome, void, wrong, checked, ladder)
+        return Repetition(
+            cell=".".join(pair),
+            side=side,
+            round=number,
+            values={metric: value for metric, value in figures_by_metric.items() if value is not None},
+            outcome=measured.verdict.outcome,
+            void=void,
+            wrong=wrong,
+            compared=measured.check is not None,
+            ladder=ladder,
+            claim=claim.kind if claim else "",
+        )
 
     # -- what remains
 
-    def publish(self, found: Release) -> dict[str, Any]:
+    def publish(self, release: Release) -> ReleaseCheck:
         """Writes results, the judgement, the record and the manifest; returns the record."""
         configuration = canonical(secrets.masked(self.benchmark.model_dump(mode="json")))
         asked = hashlib.sha256(configuration.encode()).hexdigest()
         for result in self._results(asked):
             results.append(self.directory, result)
-        reasons = [f"{reason.what}: {reason.why}" for reason in found.reasons if reason.state != "note"]
-        evidence = {
-            "verdict": found.decision,
-            "reasons": reasons,
-            "baseline": self.systems["baseline"],
-            "candidate": self.systems["candidate"],
-        }
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        results.judge(self.directory, Judgement(self.directory.name, "", now, "release_check", 0.0, evidence))
-        machine = environment()
+        evidence = ReleaseVerdict(
+            verdict=release.decision,
+            reasons=tuple(f"{reason.what}: {reason.why}" for reason in release.reasons if reason.state != "note"),
+            baseline=self.systems["baseline"],
+            candidate=self.systems["candidate"],
+        )
+        now, host = datetime.now(UTC).isoformat(timespec="seconds"), environment()
+        results.judge(self.directory, Judgement(self.directory.name, "", now, RELEASE_CHECK, 0.0, evidence))
         about = {
             "run": self.directory.name,
             "benchmark": self.benchmark.name,
             "baseline": self.systems["baseline"],
             "candidate": self.systems["candidate"],
-            "verdict": found.decision,
-            "line": found.line,
+            "verdict": release.decision,
+            "line": release.line,
         }
-        record = {
-            **about,
-            "reasons": [dataclasses.asdict(reason) for reason in found.reasons],
-            "series": release_rules.table(found.series),
-            "versions": self.versions,
-            "environment": machine,
-        }
-        write_record(self.directory / RECORD, record)
-        manifest = {
-            **about,
-            "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
-            "configuration_sha256": asked,
-            "sources": self.store.source_fingerprint(self.benchmark.source.files),
-            "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
-            **machine,
-            "commit": commit(),
-            "records": {
-                name: hashlib.sha256(written).hexdigest()
-                for name in (ANSWERS, REPETITIONS, RECORD)
-                if (written := log_bytes(self.directory / name))
+        record = ReleaseCheck.of(
+            {
+                **about,
+                "reasons": release.reasons,
+                "series": release.series,
+                "versions": self.versions,
+                "environment": host,
             },
-            "commands": list(self._commands()),
-        }
-        write_json(self.directory / MANIFEST, signed(secrets.shown(manifest)))
+            RECORD,
+        )
+        record.write(self.directory / RECORD)
+        manifest = ReleaseManifest.of(
+            {
+                **about,
+                "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
+                "configuration_sha256": asked,
+                "sources": self.store.source_fingerprint(self.benchmark.source.files),
+                "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
+                "machine": host.machine,
+                "software": host.software,
+                "commit": commit(),
+                "records": {
+                    name: hashlib.sha256(written).hexdigest()
+                    for name in (ANSWERS, REPETITIONS, RECORD)
+                    if (written := log_bytes(self.directory / name))
+                },
+                "commands": list(self._commands()),
+            },
+            MANIFEST,
+        )
+        unsigned = manifest.model_dump(mode="json", exclude={"sha256"})
+        write_json(self.directory / MANIFEST, signed(secrets.shown(unsigned)))
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 
@@ -254,20 +268,21 @@ class _Check:
         for (experiment, workload), system, metric in product(
             self.pairs, dict.fromkeys(self.systems.values()), self.settings.tolerance
         ):
-            values = [
-                one.values[metric]
+            ours = [
+                one
                 for one in self.repetitions
                 if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
                 and not one.void and not one.wrong and metric in one.values
             ]  # fmt: skip
+            values = [one.values[metric] for one in ours]
             if values:
                 yield Result(
                     self.benchmark.name, experiment, workload, system, "streaming",
                     f"{metric}_in_turns" if metric == RELEASE_RATE else f"{metric}_at_{self.settings.rate:g}_per_s",
                     RELEASE_METRICS[metric], median(values),
                     self.directory.name, asked[:16], min(values), max(values), len(values),
-                    software=environment()["software"] | self.versions.get(system, {}), replaces=True,
-                    claim="estimated" if metric == RELEASE_RATE else "",
+                    software={**environment().software, **self.versions.get(system, {})}, replaces=True,
+                    claim=release_rules.rates_claim(ours) if metric == RELEASE_RATE else "",
                 )  # fmt: skip
 
     def _commands(self) -> Iterable[str]:
@@ -280,8 +295,3 @@ class _Check:
             f"streamgauge release-check {MANIFEST} --baseline {self.systems['baseline']} "
             f"--candidate {self.systems['candidate']}"
         )
-
-
-def repetitions(directory: Path) -> list[Repetition]:
-    """Reads the recorded repetitions from a run's directory."""
-    return [Repetition(**record) for record in read_jsonl(directory / REPETITIONS)]

@@ -78,7 +78,7 @@ def of_cell(
     places = [n for n, (part, common) in enumerate(loads, 1) if load_name(part, part * rate, common) in named]
 
     def measure() -> Values:
-        found: Values = {}
+        values: Values = {}
         work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
         try:
             with (
@@ -89,14 +89,43 @@ def of_cell(
                     measured = bench.trial(rate * fraction, plan.seconds, token=token)
                     figures = figures_of(fraction, measured, common=common)
                     results = results_of(benchmark, cell, "rerun", figures)
-                    found |= {r.metric: r.value for r in results if r.valid and r.value}
+                    values |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
                     answer = one_ladder(bench, benchmark.search, token)
                     if claim_of(answer).rate_events_per_s is not None:
                         rates = {RATE: answer.sustainable_rate_events_per_s, PER_UNIT: answer.events_per_yardstick_unit}
-                        found |= {metric: rate for metric, rate in rates.items() if rate}
+                        values |= {metric: rate for metric, rate in rates.items() if rate}
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        return {metric: value for metric, value in found.items() if metric in wanted}
+        return {metric: value for metric, value in values.items() if metric in wanted}
 
     return measure
+
+
+class Turns:
+    """Repetitions shared by the figures of a subject; without a first side, past values are the baseline."""
+
+    def __init__(self, first: Measure | None, second: Measure) -> None:
+        self.first, self._second = first, second
+        self._sides: tuple[list[Values], list[Values]] = ([], [])
+
+    def of(self, metric: str, past: list[float]) -> Callable[[int], tuple[list[float], list[float]]]:
+        """Returns a function that gives, at every call, the next `count` values of each side."""
+        taken = 0
+
+        def rerun(count: int) -> tuple[list[float], list[float]]:
+            nonlocal taken
+            begin, taken = taken, taken + count
+            self._up_to(taken)
+            old, new = (column(side[begin:taken], metric) for side in self._sides)
+            newest_first = past[::-1]
+            return (newest_first[begin:taken] if self.first is None else old), new
+
+        return rerun
+
+    def _up_to(self, count: int) -> None:
+        missing = count - len(self._sides[1])
+        if missing > 0:
+            more = in_turns(self.first or dict, self._second, missing)
+            for side, new in zip(self._sides, more, strict=True):
+                side.extend(new)

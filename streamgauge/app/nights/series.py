@@ -1,29 +1,21 @@
-"""A series as a night sees it, and the lines of the night's report."""
+"""A series as a night sees it: its changes of level, the suspects among them, and what is kept for pages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from streamgauge.app.nights.reruns import Subject
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.records.claim import mark_of
-from streamgauge.results.index.history import History, Row
-from streamgauge.stats.changes import SEGMENT, Change
-from streamgauge.stats.suspects import SUSPECT_ALPHA, suspects
+from streamgauge.records.judgement import Look, Rerun, Step
+from streamgauge.results.index import Index
+from streamgauge.results.index.history import History, moment_of
+from streamgauge.stats.changes import ALPHA, SEGMENT, find
+from streamgauge.stats.outcomes import Change, Found
+from streamgauge.stats.suspects import suspects
 
-State = Literal["failed", "error", "regression", "improvement", "refuted", "open", "waiting", "self"]
-
-
-@dataclass(frozen=True)
-class Line:
-    state: State
-    what: str
-    said: str
-
-    def __str__(self) -> str:
-        return f"{self.state}: {self.what}: {self.said}"
+_DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -44,13 +36,42 @@ class Series(History):
         mark = mark_of(self.sound[-1]["claim"]) if self.sound else ""
         return f"{self.row['benchmark']} {self.subject.name} {self.metric}{f' ({mark})' if mark else ''}"
 
-    def suspects(self, together: int) -> list[Change]:
-        places = [(self._place(j), str(j["outcome"]), str(j["run_id"])) for j in self.judged]
-        return suspects(self.changes(together, SUSPECT_ALPHA).changes, places)
+    def changes(self, together: int, alpha: float = ALPHA) -> Found:
+        """Change points of the sound values; together: number of series that are searched."""
+        values = [float(point["value"]) for point in self.sound]
+        if not all(value > 0 for value in values):
+            return Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
+        days = [moment_of(point) / _DAY_S for point in self.sound]
+        return find(values, days, alpha=alpha, series=max(together, 1))
 
-    def _place(self, judged: Row) -> int:
+    def suspects(self, changes: list[Change]) -> list[Change]:
+        """Changes that need a rerun, of these."""
+        places = [(self._place(one.changed_at), str(one.outcome), one.run_id) for one in self.judged]
+        return suspects(changes, places)
+
+    def look(self, changes: Found) -> Look:
+        """Look that pages show. Changes that a rerun confirmed stay in it, though later values may hide them."""
+        steps = {change.index: self._step(change, change.index) for change in changes.changes}
+        for one in self.judged:
+            place = self.places.get(one.changed_at)
+            if place is None or one.outcome not in ("regression", "improvement") or not isinstance(one.evidence, Rerun):
+                continue
+            if all(abs(known - place) > SEGMENT for known in steps):
+                steps[place] = self._step(one.evidence.change, place)
+        return Look(
+            steps=tuple(steps[place] for place in sorted(steps)),
+            noise=changes.noise,
+            detectable=changes.detectable,
+            reason=changes.reason,
+        )
+
+    def _step(self, change: Change, place: int) -> Step:
+        at, interval = str(self.sound[place]["at"]), change.interval
+        return Step(at=at, magnitude=change.magnitude, interval=interval, confidence=change.confidence)
+
+    def _place(self, changed_at: str) -> int:
         """Index, among the sound points, of the change that was judged."""
-        return sum(str(point["at"]) < str(judged["changed_at"]) for point in self.sound)
+        return sum(str(point["at"]) < changed_at for point in self.sound)
 
 
 def searched(figures: list[Series]) -> list[Series]:
@@ -61,3 +82,15 @@ def searched(figures: list[Series]) -> list[Series]:
     """
     covered = {one.subject for one in figures if one.metric == PER_UNIT and len(one.sound) >= 2 * SEGMENT}
     return [one for one in figures if one.metric != (RATE if one.subject in covered else PER_UNIT)]
+
+
+def looks(index: Index) -> dict[str, Look]:
+    """Looks of nights at each series, by its key. One with points that no night has seen yet is looked at here."""
+    rows = index.series()
+    seen = index.looks()
+    known: dict[str, Look] = {}
+    for series in (Series.of(index, row) for row in rows):
+        at, look = seen.get(series.key, ("", Look()))
+        is_seen = at and all(moment_of(point) <= moment_of({"at": at}) for point in series.points)
+        known[series.key] = look if is_seen else series.look(series.changes(len(rows)))
+    return known

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree
 
-from streamgauge.bench.compare.release_rules import Reason, grouped
+from streamgauge.bench.compare.release_rules import grouped
+from streamgauge.records.release import ReleaseCheck
 
 #: what a reason's state is to a pipeline
 _MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️"}
 
 
-def as_junit(found: dict[str, Any]) -> str:
+def as_junit(check: ReleaseCheck) -> str:
     """Renders each reason, said once, and each series as a test case: failed ones as failures, open ones as skipped.
 
-    found: the content of release.json. An inconclusive check has a case of its own that fails: it is never a pass.
+    An inconclusive check has a case of its own that fails: it is never a pass.
     """
-    name = f"release check: {found['candidate']} against {found['baseline']}"
-    suite = ElementTree.Element("testsuite", name=name)
-    for kind, what, state, why in _cases(found):
+    suite = ElementTree.Element("testsuite", name=f"release check: {check.candidate} against {check.baseline}")
+    for kind, what, state, why in _cases(check):
         case = ElementTree.SubElement(suite, "testcase", classname=kind, name=what)
         if state == "failed":
             ElementTree.SubElement(case, "failure", message=why)
         elif state == "open":
             ElementTree.SubElement(case, "skipped", message=why)
-    verdict = ElementTree.SubElement(suite, "testcase", classname="verdict", name=found["verdict"])
-    if found["verdict"] != "go":
-        ElementTree.SubElement(verdict, "failure", message=found["line"])
+    verdict = ElementTree.SubElement(suite, "testcase", classname="verdict", name=check.verdict)
+    if check.verdict != "go":
+        ElementTree.SubElement(verdict, "failure", message=check.line)
     suite.set("tests", str(len(suite)))
     for kind, element in (("failures", "failure"), ("skipped", "skipped")):
         suite.set(kind, str(len(suite.findall(f"testcase/{element}"))))
@@ -37,23 +36,25 @@ def as_junit(found: dict[str, Any]) -> str:
     return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", text) + "\n"  # XML has no such characters
 
 
-def as_markdown(found: dict[str, Any]) -> str:
+def as_markdown(check: ReleaseCheck) -> str:
     """Renders the verdict, and a table of its reasons and series."""
-    lines = [f"## Release check: {found['verdict']}", "", found["line"], "", "| | what | why |", "|---|---|---|"]
-    for kind, what, state, why in _cases(found):
-        lines.append(f"| {_MARKS[state]} | {_cell(f'{kind}: {what}')} | {_cell(why)} |")
+    lines = [f"## Release check: {check.verdict}", "", check.line, "", "| | what | why |", "|---|---|---|"]
+    lines += [
+        f"| {_MARKS[state]} | {_cell(f'{kind}: {what}')} | {_cell(why)} |" for kind, what, state, why in _cases(check)
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _cases(found: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _cases(check: ReleaseCheck) -> Iterator[tuple[str, str, str, str]]:
     """Yields kind, subjects, state and explanation of each reason, which is said once, and of each series."""
-    for reason in grouped(Reason(**one) for one in found["reasons"]):
+    for reason in grouped(check.reasons):
         yield reason.kind, reason.what, reason.state, reason.why
-    for one in found["series"]:
-        interval = one.get("interval")
-        ratio = f"ratio {one['ratio']:.3f} ({interval[0]:.3f} to {interval[1]:.3f}), " if interval else ""
-        tolerance = f"tolerance {100 * one['tolerance']:g} %: " if interval else ""
-        yield "series", f"{one['cell']} {one['metric']}", one["state"], f"{ratio}{tolerance}{one['reason']}"
+    for one in check.series:
+        figures = ""
+        if one.ratio is not None and one.interval is not None:
+            low, high = one.interval
+            figures = f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * one.tolerance:g} %: "
+        yield "series", one.name, one.state, figures + one.reason
 
 
 def _cell(text: str) -> str:

@@ -13,83 +13,45 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
-from typing import Any, Literal
 
 from streamgauge.config import RELEASE_RATE
-from streamgauge.stats.ab import LEAST, Comparison, compare
+from streamgauge.records.answers import Answer, FeatureAbility, Mode
+from streamgauge.records.release import Decision, JudgedSeries, Reason, ReasonKind, Repetition, Side, State
+from streamgauge.stats.ab import LEAST, compare
+from streamgauge.stats.outcomes import Comparison
 from streamgauge.stats.paired import LEAST_PROCESSES, Ratio, ratio_of
 
-Decision = Literal["go", "no-go", "inconclusive"]
-Side = Literal["baseline", "candidate", "control"]
-_Kind = Literal["answer", "capability", "output", "performance"]
-State = Literal["passed", "failed", "open", "note"]
 #: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
 #: part of the checks in which a loss of the rate is seen that an open one names
 POWER = 0.9
 #: rank of a status of answers and capabilities: a higher one is worse
-_RANK = {"correct": 0, "works": 0, "unchecked": 1, "unsupported": 2, "wrong": 3}
+_RANK = {"correct": 0, "works": 0, "unchecked": 1, "not run": 1, "unsupported": 2, "wrong": 3}
 
 #: of how many subjects of one reason the names are said
 _NAMED = 4
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Reason:
-    kind: _Kind
-    state: State
-    what: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """A fresh process measured in turns. void: why its values do not count; wrong: fault of its output."""
-
-    cell: str
-    side: Side
-    round: int
-    values: Mapping[str, float]  # metric -> figure
-    outcome: str = "sustainable"
-    void: str | None = None
-    wrong: str | None = None
-    compared: bool = True
-    ladder: bool = False  # True: its value is the rate that its ladder found; False: figures at the fixed rate
-
-
-@dataclass(frozen=True)
-class Series:
-    """The judgement of one metric of one cell."""
-
-    cell: str
-    metric: str
-    state: State
-    reason: str
-    tolerance: float
-    comparison: Comparison | Ratio | None  # None: too few figures, or a side that does not carry the rate
 
 
 @dataclass(frozen=True)
 class Release:
     decision: Decision
     reasons: list[Reason]
-    series: list[Series] = field(default_factory=list)
+    series: list[JudgedSeries] = field(default_factory=list)
 
     @property
     def line(self) -> str:
         """The verdict and its first reasons, in one line."""
         counts = grouped(reason for reason in self.reasons if reason.state != "note")
-        told = "; ".join(f"{reason.what}: {reason.why}" for reason in counts[:3])
+        first = "; ".join(f"{reason.what}: {reason.why}" for reason in counts[:3])
         more = f"; and {len(counts) - 3} more" if len(counts) > 3 else ""
-        return f"{self.decision}: {told or 'no answer is worse, all series are within their tolerance'}{more}"
+        return f"{self.decision}: {first or 'no answer is worse, all series are within their tolerance'}{more}"
 
 
 def grouped(reasons: Iterable[Reason]) -> list[Reason]:
     """Reasons of which each is said once, with all that it holds for: "3 × (q1 in batch, q2 in batch, q3 in batch)"."""
-    holds: dict[tuple[_Kind, State, str], list[str]] = {}
+    holds: dict[tuple[ReasonKind, State, str], list[str]] = {}
     for reason in reasons:
         holds.setdefault((reason.kind, reason.state, reason.why), []).append(reason.what)
     return [Reason(kind, state, _all_of(what), why) for (kind, state, why), what in holds.items()]
@@ -102,52 +64,51 @@ def _all_of(names: list[str]) -> str:
     return f"{len(names)} × ({', '.join(names[:_NAMED])}{more})"
 
 
-def answers(baseline: Iterable[Row], candidate: Iterable[Row], wanted: Iterable[tuple[str, str]] = ()) -> list[Reason]:
-    """Reasons for answers that differ or are missing; rows have query, mode, status, rows, hash, why.
+def answers(
+    baseline: Iterable[Answer], candidate: Iterable[Answer], wanted: Iterable[tuple[str, Mode]] = ()
+) -> list[Reason]:
+    """Reasons for answers that differ or are missing.
 
     wanted: (query, mode) of all that was asked, so that what neither side answered is missing too.
     """
-    before, after = ({(str(row["query"]), str(row["mode"])): row for row in rows} for rows in (baseline, candidate))
+    before, after = ({(one.query, one.mode): one for one in side} for side in (baseline, candidate))
     asked = dict.fromkeys([*wanted, *before, *after])
     if not asked:
         return [Reason("answer", "open", "answers", "no query was asked")]
-    found = [_answer(f"{key[0]} in {key[1]}", before.get(key), after.get(key)) for key in asked]
-    return [reason for reason in found if reason is not None]
+    reasons = [_answer(f"{key[0]} in {key[1]}", before.get(key), after.get(key)) for key in asked]
+    return [reason for reason in reasons if reason is not None]
 
 
-def _answer(what: str, old: Row | None, new: Row | None) -> Reason | None:
+def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
     if old is None and new is None:
         return Reason("answer", "open", what, "neither side gave an answer")
-    if old is None or new is None:
-        which, state = ("baseline", "open") if old is None else ("candidate", "failed")
-        return Reason("answer", "failed" if state == "failed" else "open", what, f"the {which} gave no answer")
-    rank = _RANK[new["status"]] - _RANK[old["status"]]
+    if new is None:
+        return Reason("answer", "failed", what, "the candidate gave no answer")
+    if old is None:
+        return Reason("answer", "open", what, "the baseline gave no answer")
+    rank = _RANK[new.status] - _RANK[old.status]
     if rank:
-        why = f" ({new['why']})" if new.get("why") else ""
-        return Reason("answer", "failed" if rank > 0 else "note", what, f"{old['status']} → {new['status']}{why}")
-    if new["status"] != "correct":
-        return Reason("answer", "note", what, f"{new['status']} with both: {new.get('why')}")
-    if (old["rows"], old["hash"]) == (new["rows"], new["hash"]):
+        why = f" ({new.why})" if new.why else ""
+        return Reason("answer", "failed" if rank > 0 else "note", what, f"{old.status} → {new.status}{why}")
+    if new.status != "correct":
+        return Reason("answer", "note", what, f"{new.status} with both: {new.why}")
+    if (old.rows, old.hash) == (new.rows, new.hash):
         return None
-    sizes = (
-        f"{old['rows']} → {new['rows']} rows"
-        if old["rows"] != new["rows"]
-        else f"{new['rows']} rows, with other values"
-    )
+    sizes = f"{old.rows} → {new.rows} rows" if old.rows != new.rows else f"{new.rows} rows, with other values"
     return Reason("answer", "failed", what, sizes)
 
 
-def capabilities(baseline: Iterable[Row], candidate: Iterable[Row]) -> list[Reason]:
-    """Reasons for features lost or gained, from a capability matrix' rows (feature, mode, status, why)."""
-    before = {(row["feature"], row["mode"]): row for row in baseline}
-    found = []
-    for row in candidate:
-        old = before.get((row["feature"], row["mode"]))
-        if old is not None and old["status"] != row["status"]:
-            state: State = "failed" if _RANK[row["status"]] > _RANK[old["status"]] else "note"
-            why = f"{old['status']} → {row['status']}" + (f" ({row['why']})" if row.get("why") else "")
-            found.append(Reason("capability", state, f"{row['feature']} in {row['mode']}", why))
-    return found
+def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[FeatureAbility]) -> list[Reason]:
+    """Reasons for features lost or gained."""
+    before = {(one.feature, one.mode): one for one in baseline}
+    reasons = []
+    for new in candidate:
+        old = before.get((new.feature, new.mode))
+        if old is not None and old.status != new.status:
+            state: State = "failed" if _RANK[new.status] > _RANK[old.status] else "note"
+            why = f"{old.status} → {new.status}" + (f" ({new.why})" if new.why else "")
+            reasons.append(Reason("capability", state, f"{new.feature} in {new.mode}", why))
+    return reasons
 
 
 def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
@@ -155,15 +116,15 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
 
     The candidate's are no-go; the baseline's leave nothing to compare with.
     """
-    found = {}
+    reasons = {}
     for one in repetitions:
         if one.wrong:
             state: State = "failed" if one.side == "candidate" else "open"
-            found[one.cell, one.side] = Reason("output", state, f"{one.cell}, {one.side}", one.wrong)
+            reasons[one.cell, one.side] = Reason("output", state, f"{one.cell}, {one.side}", one.wrong)
         elif not (one.compared or one.void):
             why = "its output was compared with no independent answer"
-            found.setdefault((one.cell, one.side), Reason("output", "open", f"{one.cell}, {one.side}", why))
-    return list(found.values())
+            reasons.setdefault((one.cell, one.side), Reason("output", "open", f"{one.cell}, {one.side}", why))
+    return list(reasons.values())
 
 
 def not_asked(engines: Iterable[str]) -> list[Reason]:
@@ -172,7 +133,7 @@ def not_asked(engines: Iterable[str]) -> list[Reason]:
     return [Reason("answer", "note", "answers", why)]
 
 
-def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) -> list[Series]:
+def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) -> list[JudgedSeries]:
     """Judges one series for each cell and metric, in the order of their first repetition."""
     judged = []
     for cell, (metric, allowed) in product(dict.fromkeys(one.cell for one in repetitions), tolerance.items()):
@@ -189,62 +150,85 @@ def sides(number: int, *, ladder: bool) -> tuple[Side, ...]:
     return ("baseline", "candidate") if number % 2 else ("candidate", "baseline")
 
 
-def _rates(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> Series:
+def _rates(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> JudgedSeries:
     """Judges the ratio of rates by pairs of processes, each of one round."""
+    sound = [one for one in repetitions if not one.void and not one.wrong and one.values.get(metric, 0) > 0]
     rounds: dict[int, dict[Side, float]] = {}
-    for one in repetitions:
-        if not one.void and not one.wrong and one.values.get(metric, 0) > 0:
-            rounds.setdefault(one.round, {})[one.side] = one.values[metric]
+    for one in sound:
+        rounds.setdefault(one.round, {})[one.side] = one.values[metric]
+    about = partial(JudgedSeries, cell=cell, metric=metric, tolerance=tolerance, claim=rates_claim(sound))
     pairs = [[math.log(both["candidate"] / both["baseline"])] for both in rounds.values() if len(both) == 2]
-    found = ratio_of(pairs) if len(pairs) >= LEAST_PROCESSES else None
-    if found is None:
+    ratio = ratio_of(pairs) if len(pairs) >= LEAST_PROCESSES else None
+    if ratio is None:
         why = f"{len(pairs)} sound pairs of processes, at least {LEAST_PROCESSES} are needed{_last_void(repetitions)}"
-        return Series(cell, metric, "open", why, tolerance, None)
-    state, why = _judged_rate(found, tolerance)
-    return Series(cell, metric, state, why, tolerance, found)
+        return about(state="open", reason=why)
+    state, why = _judged_rate(ratio, tolerance)
+    return about(
+        state=state,
+        reason=why,
+        ratio=ratio.ratio,
+        interval=(ratio.low, ratio.high),
+        detectable_effect=_detectable_loss(ratio, tolerance),
+        n_baseline=ratio.processes,
+        n_candidate=ratio.processes,
+    )
 
 
-def _judged_rate(found: Ratio, tolerance: float) -> tuple[State, str]:
-    if found.low >= 1 - tolerance:
+def rates_claim(repetitions: Iterable[Repetition]) -> str:
+    """The claim of a figure of several rates: proven if all of them are; empty without any."""
+    kinds = {one.claim for one in repetitions}
+    return "" if not kinds else "proven" if kinds == {"proven"} else "estimated"
+
+
+def _judged_rate(ratio: Ratio, tolerance: float) -> tuple[State, str]:
+    if ratio.low >= 1 - tolerance:
         return "passed", f"the interval rules out a loss of more than {tolerance:.0%}"
-    if found.high < 1 - tolerance:
-        return "failed", f"the candidate keeps {found.ratio:.1%} of the rate; the interval excludes {1 - tolerance:.0%}"
-    seen = f"{found.processes} such pairs would find a loss of {_detectable_loss(found, tolerance):.0%}"
+    if ratio.high < 1 - tolerance:
+        return "failed", f"the candidate keeps {ratio.ratio:.1%} of the rate; the interval excludes {1 - tolerance:.0%}"
+    seen = f"{ratio.processes} such pairs would find a loss of {_detectable_loss(ratio, tolerance):.0%}"
     return "open", (
         f"the interval neither rules out nor confirms a loss of {tolerance:.0%}; {seen} in {POWER:.0%} of checks"
     )
 
 
-def _detectable_loss(found: Ratio, tolerance: float) -> float:
+def _detectable_loss(ratio: Ratio, tolerance: float) -> float:
     """The smallest loss that such pairs would find beyond the tolerance, in POWER of checks."""
-    return 1 - (1 - tolerance) * math.exp(-found.beyond(POWER))
+    return 1 - (1 - tolerance) * math.exp(-ratio.beyond(POWER))
 
 
 def _last_void(repetitions: Sequence[Repetition]) -> str:
     return next((f"; the last one is void: {one.void}" for one in reversed(repetitions) if one.void), "")
 
 
-def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> Series:
+def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> JudgedSeries:
     def values(side: Side) -> list[float]:
         ours = (one for one in repetitions if one.side == side and not one.void and not one.wrong)
         return [one.values[metric] for one in ours if one.values.get(metric, 0) > 0]
 
+    about = partial(JudgedSeries, cell=cell, metric=metric, tolerance=tolerance)
     baseline, candidate, control = map(values, TURNS)
     both = [*baseline, *control]
     if carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
-        return Series(
-            cell, metric, "failed", "the candidate does not sustain this rate; the baseline does", tolerance, None
-        )
+        return about(state="failed", reason="the candidate does not sustain this rate; the baseline does")
     if repetitions and not carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
         why = "neither side sustains this rate, so only queues would be compared; lower release.rate"
-        return Series(cell, metric, "open", why, tolerance, None)
+        return about(state="open", reason=why)
     if len(both) < LEAST or len(candidate) < LEAST:
         why = f"{len(both)} and {len(candidate)} sound repetitions, at least {LEAST} and {LEAST} are needed"
-        return Series(cell, metric, "open", why + _last_void(repetitions), tolerance, None)
+        return about(state="open", reason=why + _last_void(repetitions))
     pair = (baseline, control) if baseline and control else None
-    found = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)
-    state, reason = _judged(found, tolerance)
-    return Series(cell, metric, state, reason, tolerance, found)
+    comparison = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)
+    state, why = _judged(comparison, tolerance)
+    return about(
+        state=state,
+        reason=why,
+        ratio=comparison.ratio,
+        interval=comparison.interval,
+        noise_floor=comparison.noise_floor,
+        detectable_effect=comparison.detectable_effect,
+        n_baseline=comparison.n_baseline,
+        n_candidate=comparison.n_candidate,
+    )
 
 
 def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
@@ -253,54 +237,26 @@ def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
     return not ours or 2 * sum(ours) >= len(ours)
 
 
-def _judged(found: Comparison, tolerance: float) -> tuple[State, str]:
-    if found.verdict == "worse":
-        return "failed", f"slower by {found.ratio - 1:.1%}, and the interval excludes 'no change'"
-    if found.interval is not None and found.interval[1] <= 1 + tolerance:
+def _judged(comparison: Comparison, tolerance: float) -> tuple[State, str]:
+    if comparison.verdict == "worse":
+        return "failed", f"slower by {comparison.ratio - 1:.1%}, and the interval excludes 'no change'"
+    if comparison.interval is not None and comparison.interval[1] <= 1 + tolerance:
         return "passed", f"the interval rules out a slowdown of more than {tolerance:.0%}"
     return "open", f"the interval neither rules out nor confirms a slowdown of {tolerance:.0%}"
 
 
-def suspects(judged: Iterable[Series]) -> list[tuple[str, bool]]:
+def suspects(judged: Iterable[JudgedSeries]) -> list[tuple[str, bool]]:
     """Cells to run again, those with a series that has not passed; True: their ladders, False: at the fixed rate."""
     return list(dict.fromkeys((one.cell, one.metric == RELEASE_RATE) for one in judged if one.state != "passed"))
 
 
-def decide(reasons: Sequence[Reason], judged: Sequence[Series]) -> Release:
+def decide(reasons: Sequence[Reason], judged: Sequence[JudgedSeries]) -> Release:
     """The verdict of a check; the suspects among the judged series must have been run again before."""
-    measured = [
-        Reason("performance", one.state, f"{one.cell} {one.metric}", one.reason)
-        for one in judged
-        if one.state != "passed"
-    ]
-    found = sorted([*reasons, *measured], key=lambda reason: ("failed", "open", "note").index(reason.state))
-    states = {reason.state for reason in found}
+    measured = [Reason("performance", one.state, one.name, one.reason) for one in judged if one.state != "passed"]
+    ordered = sorted([*reasons, *measured], key=lambda reason: ("failed", "open", "note").index(reason.state))
+    states = {reason.state for reason in ordered}
     if "failed" not in states and not judged:
-        found.append(Reason("performance", "open", "series", "nothing was measured"))
+        ordered.append(Reason("performance", "open", "series", "nothing was measured"))
         states.add("open")
     decision: Decision = "no-go" if "failed" in states else "inconclusive" if "open" in states else "go"
-    return Release(decision, found, list(judged))
-
-
-def table(judged: Iterable[Series]) -> list[dict[str, Any]]:
-    """Rows for the terminal and the record: each series with its noise floor and its detectable effect."""
-    return [
-        {
-            "cell": one.cell, "metric": one.metric, "state": one.state, "reason": one.reason,
-            "tolerance": one.tolerance,
-            **_figures(one),
-        }
-        for one in judged
-    ]  # fmt: skip
-
-
-def _figures(one: Series) -> dict[str, Any]:
-    found = one.comparison
-    if isinstance(found, Ratio):
-        return {
-            "ratio": found.ratio, "interval": (found.low, found.high), "noise_floor": None,
-            "detectable_effect": _detectable_loss(found, one.tolerance),
-            "n_baseline": found.processes, "n_candidate": found.processes,
-        }  # fmt: skip
-    names = ("ratio", "interval", "noise_floor", "detectable_effect", "n_baseline", "n_candidate")
-    return {} if found is None else {name: getattr(found, name) for name in names}
+    return Release(decision, ordered, list(judged))

@@ -81,7 +81,8 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         with engine.begin() as connection:
             yield connection
     except (DBAPIError, OSError, UnicodeDecodeError) as problem:  # the last: of names in a damaged file
-        said = str(getattr(problem, "orig", None) or problem).strip().splitlines() or ["no reason given"]
+        cause = (problem.orig if isinstance(problem, DBAPIError) else None) or problem
+        said = str(cause).strip().splitlines() or ["no reason given"]
         if (file := file_of(engine)) and not _MAY_PASS.search(said[0]) and os.access(file, os.W_OK):
             raise damaged(file, said[0]) from None
         raise UserError(
@@ -103,10 +104,10 @@ def require_intact(engine: Engine) -> None:
     """Raises Damaged if SQLite finds its file's structure broken: a row that an index misses, a series that is gone."""
     if file := file_of(engine):
         with transaction(engine) as connection:
-            (found, *_) = connection.execute(text("PRAGMA integrity_check(1)")).scalars()
+            (problem, *_) = connection.execute(text("PRAGMA integrity_check(1)")).scalars()
             gone = connection.execute(text("PRAGMA foreign_key_check")).first()
-        if found != "ok" or gone:
-            raise damaged(file, " ".join(str(found).split()) if found != "ok" else "a series is gone")
+        if problem != "ok" or gone:
+            raise damaged(file, " ".join(str(problem).split()) if problem != "ok" else "a series is gone")
 
 
 def schema_of(connection: Connection) -> str | None:
@@ -116,8 +117,8 @@ def schema_of(connection: Connection) -> str | None:
     """
     tables, ours = set(inspect(connection).get_table_names()), {"alembic_version", "series", "points"}
     if tables >= ours:
-        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        return str(found) if found else None
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return str(revision) if revision else None
     if len(tables & ours) > 1 and (file := file_of(connection.engine)):
         raise damaged(file, f"the table {min(ours - tables)} is gone")
     if tables & ours or (tables and connection.dialect.name == "sqlite"):
@@ -128,17 +129,17 @@ def schema_of(connection: Connection) -> str | None:
 def prepare(engine: Engine) -> None:
     """Makes the tables in an empty database. Raises UserError for the schema of another version."""
     with transaction(engine) as connection:
-        found = schema_of(connection)
-        if found not in (None, SCHEMA):
+        revision = schema_of(connection)
+        if revision not in (None, SCHEMA):
             raise UserError(
-                f"{name(engine.url)}: found schema {found}, allowed: {SCHEMA}; another version made it: name another "
-                "--database or move this one away, then run `streamgauge results rebuild`"
+                f"{name(engine.url)}: found schema {revision}, allowed: {SCHEMA}; another version made it: name "
+                "another --database or move this one away, then run `streamgauge results rebuild`"
             )
         if engine.dialect.name == "postgresql":  # two processes may start at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
             if schema_of(connection) == SCHEMA:
                 return
-        if found != SCHEMA:
+        if revision != SCHEMA:
             _migrate(connection, SCHEMA)
     require_intact(engine)
 
@@ -154,5 +155,5 @@ def _migrate(connection: Connection, revision: str) -> None:
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, revision)
-    except CommandError as problem:  # no migration has the number that it found
+    except CommandError as problem:  # no migration has the number of the database
         raise damaged(name(connection.engine.url), str(problem)) from None

@@ -1,9 +1,11 @@
-"""Writes rows of the index as CSV or Parquet, whole or not at all."""
+"""Writes rows of the index, and comparisons, as CSV or Parquet, whole or not at all."""
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,13 @@ from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.printable import as_cell
+from streamgauge.catalog import run_summary
+from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import MEASURED
+from streamgauge.records.comparison import Comparison
 from streamgauge.results.index.result_index import Row
 
+log = logging.getLogger("streamgauge")
 _FLOATS = ("value", "low", "high")
 _TEXTS = ("series_key", *MEASURED, "at", "run_id", "reason", "claim", "config_hash", "machine", "software")
 SCHEMA = pa.schema(
@@ -26,8 +32,35 @@ SCHEMA = pa.schema(
         *((name, pa.float64()) for name in _FLOATS),
         ("samples", pa.int64()),
         ("valid", pa.bool_()),
+        ("against", pa.string()),  # this, and what follows, of comparisons alone
+        ("blocks", pa.int64()),
+        ("processes", pa.int64()),
     ]
 )
+#: columns of a comparison that are those of its run's figures
+_OF_RUN = ("benchmark", "run_id", "at", "config_hash", "machine", "software")
+
+
+def comparisons(store: Store, figures: Iterable[Row], wanted: Mapping[str, str]) -> list[Row]:
+    """Returns a row for each comparison of the figures' runs whose records lie in the store.
+
+    figures: oldest first. wanted: a value for any column. A damaged record is left out, and a warning names it.
+    """
+    rows: list[Row] = []
+    for run_id, figure in {str(row["run_id"]): row for row in figures}.items():
+        try:
+            compared = run_summary.comparisons(store.root / "runs" / run_id)
+        except UserError as problem:
+            log.warning("%s; the comparisons of its run were left out", problem)
+            continue
+        rows += [{name: figure[name] for name in _OF_RUN} | _row(one) for one in compared]
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def _row(one: Comparison) -> Row:
+    low, high = one.interval or (None, None)
+    figures = {"value": one.ratio, "low": low, "high": high, "samples": one.blocks, "valid": one.ratio is not None}
+    return one.model_dump(exclude={"ratio", "interval"}) | figures | {"mode": "streaming", "unit": "ratio", "claim": ""}
 
 
 def write(rows: list[Row], path: Path) -> None:

@@ -128,13 +128,13 @@ def _changed(paths: Iterable[Path]) -> dict[Path, float]:
 
 def _runs(store: Store) -> list[tuple[Path, float, bool]]:
     """(run, time of its last record, True if it is over) of all runs, newest first."""
-    found = []
+    runs = []
     for run in (path for path in (store.root / "runs").glob("*") if path.is_dir()):
         times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
         last = max(times, default=run.stat().st_mtime)
         running = any(stage.state == "started" for stage in RunLog(run).stages())
-        found.append((run, last, time.time() - last > (_GIVEN_UP_S if running else _QUIET_S)))
-    return sorted(found, key=lambda item: -item[1])
+        runs.append((run, last, time.time() - last > (_GIVEN_UP_S if running else _QUIET_S)))
+    return sorted(runs, key=lambda item: -item[1])
 
 
 def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str], dict[str, float]]:
@@ -192,7 +192,7 @@ def _unlocked(lock: Path) -> bool:
 def _remove(item: Item) -> bool:
     """Deletes an item; True if that succeeded.
 
-    Of data the manifest stays under another name. It is renamed first, so that half-deleted data is never found.
+    Of data the manifest stays under another name. It is renamed first, so that half-deleted data never counts as data.
     """
     manifest, collected = item.path / MANIFEST, item.path / COLLECTED
     half = collected.exists() and not manifest.exists()

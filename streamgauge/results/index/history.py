@@ -1,4 +1,4 @@
-"""A series of the index with its points, its judgements and its change points."""
+"""A series of the index with its points, and with what was judged of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from datetime import datetime
 from typing import Any, Self
 
 from streamgauge.bench.answers import functional
+from streamgauge.records.judgement import Judgement, SelfTest
 from streamgauge.results.index import Index
-from streamgauge.stats.changes import ALPHA, Found, find
-from streamgauge.stats.suspects import SELF
 
 Row = dict[str, Any]
-_DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -21,12 +19,12 @@ class History:
 
     row: Row
     points: list[Row]
-    judged: list[Row]
+    judged: list[Judgement]
 
     @classmethod
     def of(cls, index: Index, row: Row) -> Self:
         """The series of that row of the index."""
-        return cls(row, index.history(row["key"]), index.judgements(row["key"]))
+        return cls(row, index.history(row["key"]), index.judged(row["key"]))
 
     @property
     def metric(self) -> str:
@@ -37,18 +35,15 @@ class History:
         return [point for point in self.points if functional.is_sound(point)]
 
     @property
-    def self_test(self) -> Row | None:
-        """Evidence of the latest A/A comparison; None if there was none."""
-        tests = [j for j in self.judged if j["outcome"] == SELF]
-        return max(tests, key=lambda j: str(j["changed_at"]))["evidence"] if tests else None
+    def places(self) -> dict[str, int]:
+        """Index of each sound point by its time."""
+        return {str(point["at"]): place for place, point in enumerate(self.sound)}
 
-    def changes(self, together: int, alpha: float = ALPHA) -> Found:
-        """Change points of the sound values; together: number of series that are searched."""
-        values = [float(point["value"]) for point in self.sound]
-        if not all(value > 0 for value in values):
-            return Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
-        days = [moment_of(point) / _DAY_S for point in self.sound]
-        return find(values, days, alpha=alpha, series=max(together, 1))
+    @property
+    def self_test(self) -> SelfTest | None:
+        """The latest A/A comparison; None if there was none."""
+        tests = [(one.changed_at, one.evidence) for one in self.judged if isinstance(one.evidence, SelfTest)]
+        return max(tests, key=lambda test: test[0])[1] if tests else None
 
 
 def moment_of(point: Row) -> float:

@@ -10,7 +10,6 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.catalog import results
-from streamgauge.catalog.results import MEASURED, REPLACED, Judgement, Result
+from streamgauge.catalog.results import MEASURED, REPLACED
+from streamgauge.records.judgement import LOOK, Judgement, Look
+from streamgauge.records.result import Result
 from streamgauge.results.index import database
 from streamgauge.results.index.tables import judgements, points, series
 
@@ -33,7 +34,7 @@ _BATCH = 500
 def series_key(result: Result) -> str:
     """Hash (16 hex digits) of what is measured and the machine: machines of two kinds never share a baseline."""
     machine = canonical(results.identity(result.machine))
-    return _hash_of({**{name: getattr(result, name) for name in MEASURED}, "machine": machine})
+    return _hash_of({**results.measured(result), "machine": machine})
 
 
 def _hash_of(row: Row) -> str:
@@ -72,20 +73,20 @@ class Index:
             return added
 
     def _add(self, connection: Connection, run: Path) -> int:
-        found, problems = results.numbered(run)
+        figures, problems = results.numbered(run)
         judged, more = results.numbered_judgements(run)
         new = [problem for problem in (*problems, *more) if problem not in self.problems]
         self.problems += new
         for problem in new:
             log.warning("%s; it was left out", problem)
-        keys = [series_key(result) for _, result in found]
+        keys = [series_key(result) for _, result in figures]
         lines = {
             key: {
                 "key": key,
-                **{name: getattr(result, name) for name in MEASURED},
+                **results.measured(result),
                 "machine": canonical(results.identity(result.machine)),
             }
-            for key, (_, result) in zip(keys, found, strict=True)
+            for key, (_, result) in zip(keys, figures, strict=True)
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
@@ -95,10 +96,10 @@ class Index:
                     "number": number,
                     "series_key": key,
                     "software": canonical(results.attributes(result)),
-                    **_figure({name: getattr(result, name) for name in _POINT}),
+                    **_figure({name: vars(result)[name] for name in _POINT}),
                 }
             )
-            for key, (number, result) in zip(keys, found, strict=True)
+            for key, (number, result) in zip(keys, figures, strict=True)
         ]
         _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
         added = _insert(connection, points, rows)
@@ -136,8 +137,21 @@ class Index:
         return self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))
 
     def judgements(self, key: str | None = None) -> list[Row]:
-        query = select(judgements).order_by(judgements.c.changed_at, judgements.c.run_id, judgements.c.number)
-        return self._all(query if key is None else query.where(judgements.c.series_key == key))
+        """Judgements, oldest first, without the looks of nights."""
+        return self._all(_judgements(key).where(judgements.c.outcome != LOOK))
+
+    def judged(self, key: str | None = None) -> list[Judgement]:
+        """The same as records. Raises Damaged."""
+        with database.transaction(self.engine) as connection, _reading(connection):
+            query = _judgements(key).where(judgements.c.outcome != LOOK)
+            return [_judgement_of(row) for row in _rows(connection, query)]
+
+    def looks(self) -> dict[str, tuple[str, Look]]:
+        """The newest look of a night at each series, by its key, and its time. Raises Damaged."""
+        with database.transaction(self.engine) as connection, _reading(connection):
+            rows = _rows(connection, _judgements().where(judgements.c.outcome == LOOK))
+            newest = [_judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
+        return {one.series_key: (one.changed_at, one.evidence) for one in newest if isinstance(one.evidence, Look)}
 
     def dump(self) -> dict[str, list[Row]]:
         """Dumps all rows of each table in the order of the key: equal indexes give equal dumps."""
@@ -188,12 +202,12 @@ def _reading(connection: Connection) -> Iterator[None]:
 
 def _keys(connection: Connection) -> set[tuple[Any, ...]]:
     """Identities of all points and judgements that are what was written."""
-    found = set()
+    keys = set()
     for table in (points, judgements):
         for row in (dict(one._mapping) for one in connection.execute(select(table)).all()):
             if row["crc32"] == _checksum(row):
-                found.add((table.name, *(row[column.name] for column in table.primary_key)))
-    return found
+                keys.add((table.name, *(row[column.name] for column in table.primary_key)))
+    return keys
 
 
 def _foreign(lost: set[tuple[Any, ...]]) -> str:
@@ -204,6 +218,11 @@ def _foreign(lost: set[tuple[Any, ...]]) -> str:
         f"found {len(lost)} {what} (runs {named}) that are in no record here: they come from another host, or their "
         "records were deleted; `results add` only adds, `results rebuild --others` drops them"
     )
+
+
+def _judgements(key: str | None = None) -> Select[Any]:
+    query = select(judgements).order_by(judgements.c.changed_at, judgements.c.run_id, judgements.c.number)
+    return query if key is None else query.where(judgements.c.series_key == key)
 
 
 def _joined() -> Select[Any]:
@@ -224,13 +243,13 @@ def _row(row: Any) -> Row:
 
     Raises ValueError.
     """
-    found = dict(row._mapping)
-    if "crc32" in found and found.pop("crc32") != _checksum(found):
-        raise ValueError(f"the checksum of a row of run {found['run_id']!r} does not match")
-    if "machine" in found and "key" in found and found["key"] != _hash_of(found):
-        raise ValueError(f"the key of series {found['key']!r} does not match")
-    found.pop("key", None) if "series_key" in found else None
-    parsed: Row = {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in found.items()}
+    values = dict(row._mapping)
+    if "crc32" in values and values.pop("crc32") != _checksum(values):
+        raise ValueError(f"the checksum of a row of run {values['run_id']!r} does not match")
+    if "machine" in values and "key" in values and values["key"] != _hash_of(values):
+        raise ValueError(f"the key of series {values['key']!r} does not match")
+    values.pop("key", None) if "series_key" in values else None
+    parsed: Row = {k: json.loads(v) if k in ("machine", "software", "evidence") else v for k, v in values.items()}
     if "software" in parsed:
         parsed["claim"] = parsed["software"].pop("claim", "")
     return parsed
@@ -257,7 +276,13 @@ def _figure(point: Row) -> Row:
 
 
 def _judgement(number: int, one: Judgement) -> Row:
-    return _with_checksum({**asdict(one), "number": number, "evidence": canonical(one.evidence)})
+    fields = {name: value for name, value in vars(one).items() if name != "version"}
+    return _with_checksum({**fields, "number": number, "evidence": canonical(one.evidence)})
+
+
+def _judgement_of(row: Row) -> Judgement:
+    """The record of a row. Raises ValueError."""
+    return results.judgement_of({name: value for name, value in row.items() if name != "number"})
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:

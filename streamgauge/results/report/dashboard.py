@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby, pairwise
@@ -13,9 +13,9 @@ from typing import Any
 
 from streamgauge.bench.answers import functional
 from streamgauge.bench.answers.functional import is_sound
-from streamgauge.catalog.results import ACCEPTED
 from streamgauge.config.systems import ENGINES
 from streamgauge.records.claim import mark_of
+from streamgauge.records.judgement import ACCEPTED, Look
 from streamgauge.results.index import Index
 from streamgauge.results.index.history import Row, moment_of
 from streamgauge.results.report import standing
@@ -45,12 +45,15 @@ _RANK: list[State] = ["plain", "good", "open", "bad"]
 _SILENCE = 1.5
 
 
-def build(index: Index, out: Path) -> list[str]:
-    """Writes the page and returns one line per change on it. Raises UserError if it cannot be written."""
+def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
+    """Writes the page and returns one line per change on it. Raises UserError if it cannot be written.
+
+    looks: what nights saw in each series, by its key.
+    """
     series = index.series()
-    curves = [curve_of(index, one, len(series)) for one in series]
+    curves = [curve_of(index, one, looks.get(one["key"], Look())) for one in series]
     outcome = _outcome(curves)
-    drawn = [curve for curve in curves if curve.row["metric"] not in standing.TOLD_APART]
+    drawn = [curve for curve in curves if curve.row["metric"] not in standing.SHOWN_APART]
     sections = [*standing.sections(index, [(curve.row, curve.points) for curve in curves]), _summary(drawn)]
     changed = sorted(_grouped(drawn, "benchmark", "workload"), key=lambda one: -max(map(_rank, one[1])))
     for (benchmark, workload), some in changed:
@@ -101,15 +104,15 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
             ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
             for a, b in functional.broken(metric, curve.points)
         ]
-    told: list[tuple[State, str, str]] = []
-    for change in curve.found.changes:
-        outcome = curve.outcomes.get(change.index, "suspect: not rerun")
-        reason = f"{_signed(change.magnitude)} since {_date(curve.sound[change.index])} {_range(change.interval)}"
-        reason += f"confidence {change.confidence:.2%}; {_limits(curve)}{outcome}"
+    lines: list[tuple[State, str, str]] = []
+    for change in curve.changes:
+        outcome, step = change.outcome, change.step
+        reason = f"{_signed(step.magnitude)} since {_date(change.point)} {_range(step.interval)}"
+        reason += f"confidence {step.confidence:.2%}; {_limits(curve)}{outcome}"
         if outcome == "regression":
             reason += f"; to accept it: streamgauge results accept {curve.row['key']} --reason …"
-        told.append((_state(curve, change.magnitude, outcome), what, reason))
-    return told
+        lines.append((_state(curve, step.magnitude, outcome), what, reason))
+    return lines
 
 
 def _limits(curve: Curve) -> str:
@@ -133,7 +136,7 @@ def _summary(curves: list[Curve]) -> Section:
         query, experiment = f"{curve.row['benchmark']} {curve.row['workload']}", curve.row["experiment"]
         rows.append([
             f"{query}, {experiment}", Text(curve.label, hint=_machine(curve)), for_people(str(curve.row["metric"])),
-            _told(curve, len(changes), _worst(curve)), _spark(curve),
+            _changed(curve, len(changes), _worst(curve)), _spark(curve),
             _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
     columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
@@ -156,15 +159,15 @@ def _unit(curve: Curve) -> str:
 def _limits_cell(curve: Curve) -> str:
     """The noise, the floor of an A/A run if there is one, the detectable change, and what is missing."""
     floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    told = f"{share(_rounded(curve.found.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
-    return "; ".join(filter(None, (told, _missing(curve))))
+    noise = f"{share(_rounded(curve.look.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
+    return "; ".join(filter(None, (noise, _missing(curve))))
 
 
 def _missing(curve: Curve) -> str:
     """Counts void figures, and pauses that are longer than usual; empty without any."""
     void, gaps = len(curve.points) - len(curve.sound), len(_with_gaps(curve.points)) - len(curve.points)
-    told = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
-    return ", ".join(told)
+    counts = [f"{count} {what}" for count, what in ((void, "void"), (gaps, "gaps" if gaps > 1 else "gap")) if count]
+    return ", ".join(counts)
 
 
 def _rank(curve: Curve) -> int:
@@ -181,13 +184,13 @@ def _spark(curve: Curve) -> Spark | None:
     if len(curve.sound) < 2:
         return None
     places = {str(point["at"]): number for number, point in enumerate(curve.points)}
-    marks = () if curve.is_output else tuple(places[str(curve.sound[c.index]["at"])] for c in curve.found.changes)
+    marks = tuple(places[change.step.at] for change in curve.changes)
     return Spark(tuple(point["value"] if is_sound(point) else None for point in curve.points), marks)
 
 
-def _told(curve: Curve, changes: int, state: State) -> Text:
-    unjudged = bool(curve.found.reason) and not curve.is_output
-    return Text("not judged" if unjudged else str(changes), state, hint=curve.found.reason if unjudged else "")
+def _changed(curve: Curve, changes: int, state: State) -> Text:
+    reason = "" if curve.is_output else curve.look.reason
+    return Text("not judged" if reason else str(changes), state, hint=reason)
 
 
 def _part(title: str, curves: list[Curve]) -> Section:
@@ -205,12 +208,13 @@ def _part(title: str, curves: list[Curve]) -> Section:
             mode="lines+markers", connectgaps=False, legendgroup=name,
             marker={"symbol": _symbols(shown, nth), "size": 6},
         ))  # fmt: skip
-        at = [curve.sound[change.index] for change in curve.found.changes] if not curve.is_output else []
-        if at:
+        changes = curve.changes
+        if changes:
             traces.append({
                 "type": "scatter", "mode": "markers+text", "name": f"change of {name}", "legendgroup": name,
-                "x": [_when(p) for p in at], "y": [p["value"] for p in at], "textposition": "top center",
-                "text": [_signed(c.magnitude) for c in curve.found.changes],
+                "x": [_when(c.point) for c in changes], "y": [c.point["value"] for c in changes],
+                "textposition": "top center",
+                "text": [_signed(c.step.magnitude) for c in changes],
                 "marker": {"symbol": "star-diamond", "size": 15, "color": PALETTE[nth % len(PALETTE)],
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
@@ -244,8 +248,8 @@ def _engines(point: functional.Point) -> str | None:
 
 def _band(name: str, curve: Curve, nth: int) -> Trace:
     """Trace of the noise band: two standard deviations around each level, one outline per level."""
-    noise = 2 * (curve.found.noise or 0)
-    edges = [0, *(change.index for change in curve.found.changes), len(curve.sound)]
+    noise = 2 * (curve.look.noise or 0)
+    edges = [0, *(change.place for change in curve.changes), len(curve.sound)]
     x: list[Any] = []
     y: list[float | None] = []
     for begin, end in pairwise(edges):
