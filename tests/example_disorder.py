@@ -9,7 +9,7 @@ from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.streams.keys import stream_key
-from tests.example_run import Recorder, benchmark, details, latency, stream
+from tests.example_run import Recorder, benchmark, latency, stream, trial
 from tests.example_search import System, compared, search
 
 COMMON = 10_000.0
@@ -75,12 +75,10 @@ def record_degrees(store: Store, made: Benchmark) -> Recorder:
             run |= {"late_events": LOST[cell.experiment], "late_drops_counted_in": "rows"}
             run |= {"system_cpu_us_per_event": 2.5 if cell.system == "micro" else 0.9}
             runs.append(run)
-            append_json(place / "latency-trials.jsonl", {"fraction": fraction, **_trial(cell.system)})
+            line = trial(0, "", fraction * of.rate, of.rate) | {"fraction": fraction, "common": common}
+            if cell.system != "micro":  # the continuous engine tells no size of its state
+                line["details"] = {"system": {"stretches": []}}
+            append_json(place / "latency-trials.jsonl", line)
         write_json(place / "latency.json", runs)
         r.stage("latency", **cell.model_dump())
     return r
-
-
-def _trial(system: str) -> dict[str, Any]:
-    """Records of a latency run; the continuous engine tells no size of its state."""
-    return {"details": details(10_000) if system == "micro" else {"system": {"stretches": []}}}

@@ -10,9 +10,8 @@ from typing import Any
 from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.records.loss import Loss
 from streamgauge.streams.keys import events_key, profile_key, stream_key
-from tests.example_search import System, compared, recovery, search, windows
+from tests.example_search import LOSS, System, compared, recovery, search, windows
 
 S = 10**9
 DAY0 = 1_357_016_400 * S  # 2013-01-01T05:00:00Z
@@ -68,7 +67,8 @@ def profile() -> dict[str, Any]:
         curve.append([high, late])
     counts = [round(30 + 25 * math.sin(h / 24 * 2 * math.pi)) for h in range(31 * 24)]
     return {
-        "events": events, "tick": "ns", "out_of_order": 5_103, "quarantined": 2, "adjacent_descents": 4_120,
+        "version": 1, "events": events, "tick": "ns", "out_of_order": 5_103, "quarantined": 2,
+        "adjacent_descents": 4_120,
         "runs": 4_121, "inversions": None, "distance": None, "interleaved": None,
         "delay": quantiles(7200), "delay_histogram": histogram, "watermark_curve": curve,
         "frequency": {"bin_ticks": 3600 * S, "start": DAY0, "counts": counts, "mean_per_s": 0.0099,
@@ -89,6 +89,8 @@ def stream(target_percent: int) -> dict[str, Any]:
         "observed_delay": {**quantiles(6800), "histogram": bins(1, 6800, 30, wanted, 0.75)},
     }
     return {
+        "events_key": "e", "columns": {}, "arrival": False, "target_percent": float(target_percent), "quarantined": 0,
+        "aimed_out_of_order": wanted, "selection": {"bin": -1, "last_seq": -1}, "delay_table": [S, 7200 * S],
         "events": events, "source_out_of_order": 0, "target_out_of_order": wanted, "achieved_out_of_order": wanted,
         "newly_delayed": wanted, "feasible_max": 25_119, "infeasible": False,
         "sha256": f"{target_percent:02d}c0ffee" * 8,
@@ -107,7 +109,7 @@ class Recorder:
 
     def stage(self, stage: str, state: str = "done", seconds: float = 3.0, *, error: str | None = None,
               outcome: dict[str, Any] | None = None, **scope: str) -> None:  # fmt: skip
-        base = {"stage": stage, "scope": scope, "attempt": f"a{self._clock}"}
+        base = {"version": 1, "stage": stage, "scope": scope, "attempt": f"a{self._clock}"}
         file = self.run / "stages.jsonl"
         append_json(file, {**base, "state": "started", "at": self._now()})
         self._clock += round(seconds)
@@ -132,7 +134,9 @@ class Recorder:
         place = self.run / f"validation-{experiment}"
         (place / "docs").mkdir(parents=True)
         (place / "docs" / "index.html").write_text("<title>Data Docs</title>")
-        write_json(place / "result.json", {"success": all(c["success"] for c in checks), "expectations": checks})
+        success = all(check["success"] for check in checks)
+        record = {"version": 1, "experiment": experiment, "success": success, "expectations": checks, "facts": None}
+        write_json(place / "result.json", record)
         return {"artifact": "validation", "key": experiment, "reused": False}
 
     def _now(self) -> str:
@@ -202,7 +206,7 @@ def record_cells(r: Recorder) -> None:
         write_json(place / "latency.json", runs)
         for fraction in FRACTIONS:
             age = of.batch_cost_s / (1 - of.row_cost_s * fraction * of.rate)
-            run = {"fraction": fraction, **trial(0, "", fraction * of.rate, of.rate, age)}
+            run = {"fraction": fraction, "common": False, **trial(0, "", fraction * of.rate, of.rate, age)}
             append_json(place / "latency-trials.jsonl", run)
         r.stage("latency", seconds=40, outcome={"artifact": "latency"}, **scope)
 
@@ -210,30 +214,47 @@ def record_cells(r: Recorder) -> None:
 def trial(number: int, purpose: str, rate: float, capacity: float, age_s: float = 0.3) -> dict[str, Any]:
     """A recovery trial, or without a purpose a trial that began with empty queues."""
     return {**recovery(number, purpose, rate, capacity, age_s),
-            "check": {"expected_late": 42, "reported_late": 40, "late_counted": "groups"},
+            "check": {"wrong": None, "expected_late": 42, "reported_late": 40, "late_counted": "groups"},
             "details": details(min(rate, capacity))}  # fmt: skip
 
 
 SPLIT = {"disorder": 2e6, "queue_wait": 50e6, "watermark_hold": 100e6, "micro_batch": 90e6, "commit": 8e6}
 
 
+def summary(p99: int) -> dict[str, Any]:
+    """Count and quantiles of a latency or of a slip, ns."""
+    return {"count": 100, "mean": 1.0, **dict.fromkeys(("p50", "p90", "p95", "p99", "p99.9", "max"), p99)}
+
+
+DRIVER = {
+    "attempt": "a", "state": "stopped", "hold": False, "behind_s": 0.0, "failure": None, "ready": True,
+    "start_wall_ns": 1000 * S, "stream": 0, "latest": 0, "soon": 0, "clock_step_ns": 0,
+    "slip_ns": {"p50": 0, "p99": 250_000, "max": 300_000}, "offered": [1], "planned": [1], "committed": [1],
+    "backlog": 0, "age_s": 0.0, "overflow": False, "uncommitted": False, "finished": True, "capacity_rows": 1000,
+    "batches": 20, "plans_after_end": 0, "loops": 1, "lap_rows": [1], "out_of_order": 0, "ids": {}, "round": 0,
+    "memory_rows": 1000, "wall_ns": 1020 * S, "partitions": 1, "stream_seconds_per_second": 3600.0,
+    "cpu_seconds": 1.25, "memory_bytes": 150 * 2**20, "peak_memory_bytes": 200 * 2**20,
+}  # fmt: skip
+
+
 def details(rate: float) -> dict[str, Any]:
     """Figures of driver and system for 20 s of micro-batches of 1 s, the last one without rows."""
     batches = [
         {"at": 1000 + at, "batch_id": at, "rows": round(rate) * (at < 20), "duration_ms": 700 + 10 * (at % 7),
-         "state_rows": 100 * at, "state_bytes": at * 2**20, "dropped": 2} for at in range(21)
+         "state_rows": 100 * at, "state_bytes": at * 2**20, "dropped": 2, "ends": [{"0": at}], "watermark_ms": at}
+        for at in range(21)
     ]  # fmt: skip
     epochs = [
-        {"epoch": at, "at_s": at + 0.7, "rows": 100, "latency_split_ns": {**SPLIT, "queue_wait": 50e6 + at * 1e6}}
-        for at in range(20)
-    ]
+        {"epoch": at, "at_s": at + 0.7, "rows": 100, "latency_split_ns": {**SPLIT, "queue_wait": 50e6 + at * 1e6},
+         "steady": True, "negative": 0, "least_ns": 0, "checksum": at, "clock_offset_ns": None, "batch": None,
+         "event_latency_ns": summary(10**8), "processing_latency_ns": summary(10**8)} for at in range(20)
+    ]  # fmt: skip
     return {
         "emitted": 2000, "epochs": epochs, "latency_split_ns": dict(SPLIT), "clock_offset_ns": [[-1_500_000, 20_000]],
         "system_clock_offset_ns": [250_000, 30_000],
-        "slip_ns": {"p99": 250_000.0},
+        "slip_ns": summary(250_000),
         "system": {"batches": batches, "cpu_seconds": 19.0, "rss_bytes": 900 * 2**20, "gc_seconds": 0.4},
-        "drivers": [{"start_wall_ns": 1000 * S, "cpu_seconds": 1.25, "peak_memory_bytes": 200 * 2**20,
-                     "stream_seconds_per_second": 3600.0}],
+        "drivers": [dict(DRIVER)],
     }  # fmt: skip
 
 
@@ -247,7 +268,8 @@ def latency(fraction: float, rate: float, *, wrong: bool) -> dict[str, Any]:
         "max_ms": 5 * p50,
         "count": 9_000,
     }
-    return {"fraction": fraction, "rate_events_per_s": fraction * rate, "valid": True, "outcome": "sustainable",
+    return {"version": 1, "fraction": fraction, "rate_events_per_s": fraction * rate, "valid": True,
+            "outcome": "sustainable",
             "reason": "age grows by +0.001 s/s, at most 0.03",
             "event_latency": event, "processing_latency": {k: v / 2 if k != "count" else v for k, v in event.items()},
             "over_time": [[at, p50 * (1 + 0.1 * (at % 3)), 3 * p50 * (1 + 0.1 * (at % 2))] for at in range(20)],
@@ -255,7 +277,6 @@ def latency(fraction: float, rate: float, *, wrong: bool) -> dict[str, Any]:
             "correct": not wrong, "late_drops_expected": 42, "late_drops_reported": 42}  # fmt: skip
 
 
-LOSS = Loss(2712, 90_000, "window", "a micro-batch every 1 s", 2712, 14)
 CELLS = {
     "latency": {"fractions": list(FRACTIONS)},
     "workloads": [{"name": "sum", "query": "windowed_aggregation", "key": "key"}],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamgauge.config import Cell
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.loss import Loss
 from streamgauge.stats.paired import Ratio
 
 AGE_S = 10.0
@@ -17,6 +18,7 @@ FIT = 0.03
 #: what batches of a window take beside their mean
 _NOISE = (1.04, 0.97, 1.01, 0.98)
 LIMITS = {"max_rate": 630_000.0, "most_rows": 1_300_000, "continuous": False}
+LOSS = Loss(2712, 90_000, "window", "a micro-batch every 1 s", 2712, 14)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def windows(of: System) -> list[dict[str, Any]]:
                 "yardstick": [310.0, 150.0 if moved else 302.0] if purpose == "ladder" else None, "steal": 0.004,
             }  # fmt: skip
             lines.append({"window": window, "asked": "until the cost of a batch is steady", "number": len(lines) + 1,
-                          "plan": PLAN, "limits": LIMITS, "process": process})  # fmt: skip
+                          "plan": PLAN, "limits": LIMITS, "process": process, "version": 1})  # fmt: skip
     return lines
 
 
@@ -83,19 +85,22 @@ def recovery(number: int, purpose: str, rate: float, capacity: float, age_s: flo
     clock = [sample(0.5 + at / 10, begin + slope * at / 10) for at in range(200)]
     outcome = "unsustainable" if slope > 0 else "sustainable"
     moved = "falls further behind" if slope > 0 else "catches up" if purpose else "keeps up"
-    told: dict[str, Any] = {
-        "rate_events_per_s": rate, "seconds": 20.0, "outcome": outcome, "number": number, "plan": PLAN,
+    line: dict[str, Any] = {
+        "version": 1, "check": None, "dropped": None, "lost_at_own_speed": asdict(LOSS), "details": {},
+        "rate_events_per_s": rate, "seconds": 20.0, "outcome": outcome,
         "reason": f"it {moved}: age {samples[0]['age_s']:.2f} s to {samples[-1]['age_s']:.2f} s <20.0 s>",
         "figures": {"age_slope": slope, "looks": 20.0}, "correct": True,
-        "observation": {"samples": samples, "clock": clock, "behind_s": behind, "invalid": None, "overflow": False,
+        "observation": {"rate_events_per_s": rate, "seconds": 20.0, "samples": samples, "clock": clock,
+                        "behind_s": behind, "invalid": None, "overflow": False,
                         "offered": 20 * round(rate), "taken": 20 * round(min(rate, capacity))},
     }  # fmt: skip
     if purpose:
-        told |= {"purpose": purpose, "behind_s": behind, "asked": f"10% {purpose} the estimate", "process": 1,
+        line |= {"purpose": purpose, "behind_s": behind, "asked": f"10% {purpose} the estimate", "process": 1,
+                 "number": number, "plan": PLAN, "limits": LIMITS, "yardstick": None,
                  "trial": {"process": 1, "purpose": purpose, "rate_events_per_s": rate, "seconds": 20.0, "valid": True,
-                           "verdict": {"outcome": outcome, "reason": told["reason"], "figures": told["figures"]},
+                           "verdict": {"outcome": outcome, "reason": line["reason"], "figures": line["figures"]},
                            "correct": True}}  # fmt: skip
-    return told
+    return line
 
 
 def compared(cell: Cell, against: str, ratio: float, half: float) -> dict[str, Any]:
@@ -122,6 +127,7 @@ def search(of: System, count: int) -> dict[str, Any]:
     ]  # fmt: skip
     doubts = [{"kind": "one process", "sentence": "one process: how much processes differ is unknown"}]
     return {
+        "version": 1,
         "sustainable_rate_events_per_s": of.rate,
         "interval": [of.rate * math.exp(-half), of.rate * math.exp(half)],
         "interval_of": "processes" if several else "fit", "proven": [0.9 * of.rate, 1.1 * of.rate],

@@ -67,7 +67,7 @@ def test_rows_are_kept_as_they_come_and_the_matrix_with_them(tmp_path: Path) -> 
 
 
 def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer() -> None:
-    features, queries, reasons, slowest, ordered, late, others = section(ROWS_BY_HAND).blocks
+    features, queries, reasons, slowest, ordered, late, others = section(list(map(line, ROWS_BY_HAND))).blocks
     assert isinstance(features, Table)
     assert features.columns == ["feature", "spark", "spark-hdfs"]
     assert features.rows[0] == [
@@ -105,7 +105,7 @@ def test_an_answer_that_is_missing_is_a_visible_hole(tmp_path: Path) -> None:
     store = Store(tmp_path)
     wanted = expected(Records(parse(Benchmark, raw, "here"), store, "mine"))
     assert len(wanted) == 2 * 31
-    found = section([row("q5", "batch", "correct", disorder_percent=20.0)], wanted)
+    found = section([line(row("q5", "batch", "correct", disorder_percent=20.0))], wanted)
     queries = found.blocks[1]
     assert isinstance(queries, Table)
     assert {str(line[0]): line[1].text for line in queries.rows if isinstance(line[1], Text)} == {

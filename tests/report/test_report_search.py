@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.artifacts import Store
+from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.search import Constraint, SearchAnswer
+from streamgauge.records.trial import TrialResult
 from streamgauge.results.report import cells_section, overview, sweep
-from streamgauge.results.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
+from streamgauge.results.report.blocks import Block, Chart, Note, Section, Table, Text, Tiles
 from streamgauge.results.report.model import limited_by, settled_age
 from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
@@ -237,10 +240,13 @@ def test_latency_runs_have_the_age_that_the_model_predicts_beside_the_measured_o
 
 
 def test_settled_age_is_the_median_of_the_second_half() -> None:
-    samples = [{"at_s": at, "age_s": age} for at, age in ((0, 9), (1, 9), (2, 9), (3, 1), (4, 2), (6, 5))]
-    assert settled_age({"observation": {"samples": samples}}) == 2
-    assert settled_age({"observation": {"samples": [], "clock": samples[:1]}}) == 9
-    assert settled_age({}) is None
+    def age(samples: list[tuple[float, float]], clock: list[tuple[float, float]]) -> float | None:
+        seen = [tuple(Sample(at, age, 0, 0) for at, age in some) for some in (samples, clock)]
+        observation = TrialObservation(1.0, 1.0, seen[0], 0, 0, clock=seen[1])
+        return settled_age(TrialResult.model_construct(observation=observation))
+
+    samples = [(0.0, 9.0), (1.0, 9.0), (2.0, 9.0), (3.0, 1.0), (4.0, 2.0), (6.0, 5.0)]
+    assert (age(samples, []), age([], samples[:1]), age([], [])) == (2, 9, None)
 
 
 def test_rates_stand_side_by_side_without_a_ratio(records: Records) -> None:
@@ -285,10 +291,12 @@ def test_no_limit_has_none() -> None:
 
 
 @pytest.mark.parametrize("lost", ["window", "limits", "number", "process", "asked"])
-def test_a_window_without_a_key_leaves_a_hole_not_a_crash(records: Records, lost: str) -> None:
+def test_a_window_without_a_key_is_left_out_and_named(records: Records, lost: str) -> None:
     again = rewrite(records, "ordered.sum.hdfs/windows.jsonl", lambda line: line.pop(lost))
-    holes = [block for block in part(again, "ordered.sum.hdfs").blocks if isinstance(block, Hole)]
-    assert bool(holes) is (lost == "window")
+    titles = {block.title for block in part(again, "ordered.sum.hdfs").blocks if isinstance(block, Chart)}
+    assert titles.isdisjoint({"What a batch costs", "Warm-up and ladder over time"})
+    with pytest.raises(UserError, match=rf"windows.jsonl: damaged, {lost}: field required; run its stage again"):
+        again.require_sound()
 
 
 @pytest.mark.parametrize("lost", ["processes", "proven", "interval", "constraint", "allowed_age_s", "yardstick_spread"])

@@ -12,8 +12,8 @@ import yaml
 from streamgauge.base import secrets
 from streamgauge.base.places import Remote
 from streamgauge.catalog import run_summary
-from streamgauge.catalog.results import Result
 from streamgauge.config import BENCHMARK, Benchmark
+from streamgauge.records.result import Result
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -39,12 +39,12 @@ _FILES = {
 
 
 def section(records: Records) -> Section:
-    files = [Note(f"{name}: {told}", href=name) for name, told in _FILES.items() if _is_there(records, name)]
+    files = [Note(f"{name}: {what}", href=name) for name, what in _FILES.items() if _is_there(records, name)]
     blocks: list[Block] = [Code(f"streamgauge run runs/{shlex.quote(records.run_id)}/{BENCHMARK}"), *files]
-    told = settings(records.benchmark)
-    if secrets.MASK in told:
+    yaml_text = settings(records.benchmark)
+    if secrets.MASK in yaml_text:
         blocks.append(Note(f"{secrets.MASK} stands for a secret: put it, or ${{VARIABLE}}, in its place first."))
-    blocks.append(Code(told, folded="Configuration"))
+    blocks.append(Code(yaml_text, folded="Configuration"))
     parts = [Section("before", "Beside the run before", blocks=[attempt("The run before", _before, records)])]
     lead = (
         "The same streams come out on every machine. In the artifacts' folder, this command makes them "
@@ -59,10 +59,10 @@ def _is_there(records: Records, name: str) -> bool:
 
 def settings(benchmark: Benchmark) -> str:
     """The benchmark as YAML, without defaults; files of the source by their names, as folders are nobody's business."""
-    told: dict[str, Any] = secrets.masked(json.loads(benchmark.model_dump_json(exclude_defaults=True)))
-    for key in told["source"].keys() & {"files", "expectations"}:
-        told["source"][key] = [PurePath(file).name for file in told["source"][key]]
-    return yaml.safe_dump(told, sort_keys=False, allow_unicode=True).rstrip()
+    raw: dict[str, Any] = secrets.masked(json.loads(benchmark.model_dump_json(exclude_defaults=True)))
+    for key in raw["source"].keys() & {"files", "expectations"}:
+        raw["source"][key] = [PurePath(file).name for file in raw["source"][key]]
+    return yaml.safe_dump(raw, sort_keys=False, allow_unicode=True).rstrip()
 
 
 def _before(records: Records) -> Block:
@@ -70,16 +70,16 @@ def _before(records: Records) -> Block:
     mine = run_summary.figures(records.directory)
     began = run_summary.began(records.directory)
     runs = [(run_summary.began(path), path) for path in records.store.runs()]
-    found = [(at, path) for at, path in runs if at and at < (began or "~")]
-    for _, path in sorted(found, reverse=True):
+    earlier = [(at, path) for at, path in runs if at and at < (began or "~")]
+    for _, path in sorted(earlier, reverse=True):
         theirs = run_summary.figures(path)
         shared = run_summary.shared(theirs, mine)
         if shared:
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
             columns = ["cell", "figure", "before", "its interval", "now", "its interval"]
             noise = "With one run on each side, a difference cannot be told from the noise between runs."
-            told = f"{path.name} was the run before. {noise}"
-            return Table(columns, rows, told, cards=True)
+            caption = f"{path.name} was the run before. {noise}"
+            return Table(columns, rows, caption, cards=True)
     return Hole("No run before", "these artifacts hold no earlier run with a figure of the same cells")
 
 

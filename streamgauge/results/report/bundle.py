@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -112,17 +113,17 @@ def as_latex(table: Table) -> str:
 def _write_about(folder: Path, records: Records) -> None:
     """Writes the benchmark file, and what a reader needs to cite the figures and to make them again."""
     (folder / "benchmark.yaml").write_text(again.settings(records.benchmark) + "\n")
-    (folder / "environment.json").write_text(json.dumps(records.environments, indent=1))
+    (folder / "environment.json").write_text(json.dumps([asdict(one) for one in records.environments], indent=1))
     cite = ""
     if (citation := SHIPPED / "CITATION.cff").exists():  # in a clone
         shutil.copy(citation, folder / "CITATION.cff")
         cite = " `CITATION.cff` says how to cite Streamgauge."
     streams = [
-        f"| {one.experiment.name} | {one.experiment.seed} | {(one.manifest or {}).get('events', '')} "
-        f"| `{(one.manifest or {}).get('sha256', 'not made')}` |"
+        f"| {one.experiment.name} | {one.experiment.seed} | {one.manifest.events if one.manifest else ''} "
+        f"| `{one.manifest.sha256 if one.manifest else 'not made'}` |"
         for one in records.streams
     ]
-    software = next(iter(records.environments), {}).get("software", {})
+    software = records.environments[0].software if records.environments else {}
     versions = ", ".join(f"{name} {version}" for name, version in software.items() if version)
     (folder / "README.md").write_text(
         f"# {records.benchmark.name}, run {records.run_id}\n\n{records.benchmark.description}\n\n"

@@ -1,8 +1,6 @@
-"""The page's section on cells: how each sustainable rate was found, and the latency at fractions of that rate."""
+"""The page's section on cells: what each sustainable rate follows from, and the latency at fractions of that rate."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from streamgauge.records.latency import LatencyRun
 from streamgauge.records.search import SearchAnswer
@@ -24,9 +22,9 @@ from streamgauge.results.report.blocks import (
     number,
     share,
 )
-from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, axis, delay_axis, figure, line
+from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.model import fixed_share, limited_by, settled_age, typical
-from streamgauge.results.report.run_records import CellRecord, Json, Records, load_of
+from streamgauge.results.report.run_records import CellRecord, Records, load_of
 from streamgauge.results.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
@@ -91,8 +89,8 @@ def _cell(records: Records, record: CellRecord) -> Section:
 
 
 def _figures(record: CellRecord) -> Tiles:
-    found, claim = record.search, record.claim
-    assert found
+    search, claim = record.search, record.claim
+    assert search
     covers = {
         "the fit alone": "events/s, of the fit of one process: without the spread between processes",
         "": "no interval can be given",
@@ -101,11 +99,11 @@ def _figures(record: CellRecord) -> Tiles:
     tiles = [
         ("sustainable rate", number(record.rate), f"{'events/s; ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
-        ("limited by", *(limited_by(found) if found.constraint else (MISSING, "not known"))),
-        *_costs(found),
+        ("limited by", *(limited_by(search) if search.constraint else (MISSING, "not known"))),
+        *_costs(search),
         *_proven(record),
-        ("driver's ceiling", number(found.driver_ceiling_events_per_s), "events/s without a system"),
-        ("machine's own noise", _percent(found.yardstick_spread), _noise(found)),
+        ("driver's ceiling", number(search.driver_ceiling_events_per_s), "events/s without a system"),
+        ("machine's own noise", _percent(search.yardstick_spread), _noise(search)),
     ]
     return Tiles(tiles)
 
@@ -113,13 +111,13 @@ def _figures(record: CellRecord) -> Tiles:
 def _lost(record: CellRecord) -> Note:
     """Says what the query loses at the stream's own speed; the latency runs' table has what they lost at theirs."""
     loss = record.search.lost_at_own_speed if record.search else None
-    told = loss.sentence if loss else "what the query loses at the stream's own speed was not counted"
-    return Note(f"{told[0].upper()}{told[1:]}.")
+    sentence = loss.sentence if loss else "what the query loses at the stream's own speed was not counted"
+    return Note(f"{sentence[0].upper()}{sentence[1:]}.")
 
 
-def _costs(found: SearchAnswer) -> list[tuple[str, str, str]]:
+def _costs(search: SearchAnswer) -> list[tuple[str, str, str]]:
     """Tiles with the cost of a batch and of a row in a typical process; without micro-batches, only of a row."""
-    one = typical(found)
+    one = typical(search)
     if one is None:
         return []
     row = f"{1e6 * one.row_cost_s:.3g}\u00a0µs"
@@ -148,18 +146,18 @@ def _percent(part: float | None) -> str:
     return f"{100 * part:.{2 if part < 0.095 else 3}g}\u202f%"
 
 
-def _noise(found: SearchAnswer) -> str:
+def _noise(search: SearchAnswer) -> str:
     """Says how steady the machine itself was while the windows were measured."""
-    if found.yardstick_spread is None:
+    if search.yardstick_spread is None:
         return "the yardstick was not run"
-    steal = "stolen CPU time not known" if found.steal is None else f"stolen CPU time at most {_percent(found.steal)}"
+    steal = "stolen CPU time not known" if search.steal is None else f"stolen CPU time at most {_percent(search.steal)}"
     return f"between the slowest and the fastest run of one fixed computation beside the windows; {steal}"
 
 
 def _predicted(record: CellRecord) -> Table:
     """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
     model = typical(record.search)
-    measured = {run["fraction"]: settled_age(run) for run in record.latency_trials}
+    measured = {run.fraction: settled_age(run) for run in record.latency_trials}
     rows: list[list[Cell]] = []
     for run in record.latency:
         predicted: Cell = MISSING
@@ -186,7 +184,7 @@ def _predicted(record: CellRecord) -> Table:
 
 
 def _by_percentile(runs: list[LatencyRun]) -> Chart:
-    traces: list[Json] = []
+    traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
         latencies = {
@@ -238,13 +236,13 @@ def _by_percentile(runs: list[LatencyRun]) -> Chart:
 
 
 def _latency_over_time(runs: list[LatencyRun]) -> Chart:
-    traces: list[Any] = []
+    traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
         name, points = load_of(run), thinned(run.over_time)
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
-            more: Json = {"legendgroup": name, "showlegend": percentile == "p99"}
+            more: Trace = {"legendgroup": name, "showlegend": percentile == "p99"}
             hover = f"{name} {percentile}: %{{y:.4g}} ms<extra></extra>"
             x, y = [p[0] for p in points], [p[column] for p in points]
             traces.append(line(name, x, y, line=style, hovertemplate=hover, **more))
@@ -280,7 +278,7 @@ def _correctness(runs: list[LatencyRun]) -> Table:
     return Table(columns, rows, "Correctness and work", cards=True)
 
 
-def _latency_axis(traces: list[Json]) -> Json:
+def _latency_axis(traces: list[Trace]) -> Axis:
     return delay_axis("latency (ms)", [v for trace in traces for v in trace["y"]], 1e-3)
 
 

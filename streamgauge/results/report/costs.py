@@ -9,7 +9,7 @@ from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, number
 from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
-from streamgauge.results.report.run_records import CellRecord, Json, Records
+from streamgauge.results.report.run_records import CellRecord, Records
 
 Value = Callable[[CellRecord], float | None]
 Ends = Callable[[CellRecord], tuple[float, float] | None]
@@ -32,20 +32,20 @@ class Costs:
 
     def kept(self, record: CellRecord) -> Comparison | None:
         """The comparison with the least disordered stream; None if no process measured both in turns."""
-        found = comparison(self.records, record)
-        return found if found and found.against == self.axes.base else None
+        compared = comparison(self.records, record)
+        return compared if compared and compared.against == self.axes.base else None
 
     def part(self, record: CellRecord) -> float | None:
         """The part of the base's rate that is kept: 1 of the base itself, where another cell is compared with it."""
         if self.base.get(line_of(record)) is record:
             others = (one for one in self.cells if line_of(one) == line_of(record))
-            return 1.0 if any(found.ratio for one in others if (found := self.kept(one))) else None
-        found = self.kept(record)
-        return found.ratio if found else None
+            return 1.0 if any(compared.ratio for one in others if (compared := self.kept(one))) else None
+        compared = self.kept(record)
+        return compared.ratio if compared else None
 
     def part_ends(self, record: CellRecord) -> tuple[float, float] | None:
-        found = self.kept(record)
-        return found.interval if found else None
+        compared = self.kept(record)
+        return compared.interval if compared else None
 
     def factor(self, record: CellRecord) -> float:
         return self.axes.factors[record.cell.experiment]
@@ -114,7 +114,7 @@ def _curve(
     points: Sequence[tuple[float, float, CellRecord]],
     ends: Ends | None,
 ) -> Trace:
-    bars: Json = {"visible": False}
+    bars: Trace = {"visible": False}
     if ends is not None:
         both = [(y, ends(record) or (y, y)) for _, y, record in points]
         bars = {"type": "data", "array": [high - y for y, (_, high) in both],

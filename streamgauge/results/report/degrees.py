@@ -9,7 +9,7 @@ from streamgauge.config import Experiment
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.records.latency import LatencyRun
 from streamgauge.results.report.run_records import CellRecord, Records, Stream
-from streamgauge.results.report.trials import batches_of
+from streamgauge.results.report.trials import batches_of, system_of
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,8 @@ def axes(records: Records) -> Axes:
 
 def factor(stream: Stream) -> float:
     """Achieved out-of-order fraction in percent; the target if it is not known, and 0 if that is not known either."""
-    m = stream.manifest or {}
-    achieved, events = m.get("achieved_out_of_order"), m.get("events")
-    return 100 * achieved / events if achieved is not None and events else stream.experiment.target_percent or 0.0
+    m = stream.manifest
+    return 100 * m.achieved_out_of_order / m.events if m and m.events else stream.experiment.target_percent or 0.0
 
 
 def out_of_order_percent(stream: Stream) -> float:
@@ -85,14 +84,14 @@ def is_rate(record: CellRecord) -> bool:
 
 def at_own_rate(record: CellRecord, fraction: float | None) -> LatencyRun | None:
     """The sound latency run at that fraction of the cell's own rate."""
-    found = [run for run in record.latency if not run.common and run.fraction == fraction and run.is_sound]
-    return found[-1] if found else None
+    runs = [run for run in record.latency if not run.common and run.fraction == fraction and run.is_sound]
+    return runs[-1] if runs else None
 
 
 def at_common_rate(record: CellRecord, rate: float | None) -> LatencyRun | None:
     """The sound latency run at that rate, which all cells share."""
-    found = [run for run in record.latency if run.common and run.rate_events_per_s == rate and run.is_sound]
-    return found[-1] if found else None
+    runs = [run for run in record.latency if run.common and run.rate_events_per_s == rate and run.is_sound]
+    return runs[-1] if runs else None
 
 
 def common_rates(cells: Iterable[CellRecord]) -> list[float]:
@@ -102,8 +101,8 @@ def common_rates(cells: Iterable[CellRecord]) -> list[float]:
 
 def lost(record: CellRecord) -> LatencyRun | None:
     """The checked latency run that tells how many events were lost: that at the common rate, if there is one."""
-    found = [run for run in record.latency if run.late_events is not None and run.correct]
-    return max(found, key=lambda run: (run.common, run.fraction), default=None)
+    runs = [run for run in record.latency if run.late_events is not None and run.correct]
+    return max(runs, key=lambda run: (run.common, run.fraction), default=None)
 
 
 def share_lost(run: LatencyRun | None) -> float | None:
@@ -112,11 +111,12 @@ def share_lost(run: LatencyRun | None) -> float | None:
 
 
 def state_of(record: CellRecord) -> tuple[int | None, int | None]:
-    """(Bytes, rows) of the state, the largest that the engine told of in a latency run; None where it tells none."""
-    systems = [(run.get("details") or {}).get("system") or {} for run in record.latency_trials]
-    told = [*(batch for run in record.latency_trials for batch in batches_of(run)), *systems]
-    sizes, rows = ([one[key] for one in told if one.get(key)] for key in ("state_bytes", "state_rows"))
-    return max(sizes, default=None), max(rows, default=None)
+    """(Bytes, rows) of the state, the largest that the engine reported in a latency run; None where it reports none."""
+    batches = [batch for run in record.latency_trials for batch in batches_of(run)]
+    sizes = [batch.get("state_bytes") for batch in batches]
+    sizes += [system_of(run).get("state_bytes") for run in record.latency_trials]
+    rows = [batch.get("state_rows") for batch in batches]
+    return max(filter(None, sizes), default=None), max(filter(None, rows), default=None)
 
 
 def latency_ms(run: LatencyRun | None, quantile: str) -> float | None:
@@ -126,9 +126,9 @@ def latency_ms(run: LatencyRun | None, quantile: str) -> float | None:
 
 def by_line(cells: Sequence[CellRecord], names: Sequence[str]) -> dict[tuple[str, str], list[CellRecord]]:
     """Maps workload and system to their cells of these experiments, in that order."""
-    found: dict[tuple[str, str], list[CellRecord]] = {}
+    lines: dict[tuple[str, str], list[CellRecord]] = {}
     for name in names:
         for record in cells:
             if record.cell.experiment == name:
-                found.setdefault(line_of(record), []).append(record)
-    return {line: records for line, records in found.items() if len(records) > 1}
+                lines.setdefault(line_of(record), []).append(record)
+    return {line: records for line, records in lines.items() if len(records) > 1}

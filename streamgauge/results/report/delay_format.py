@@ -7,13 +7,8 @@ from collections.abc import Iterable
 from streamgauge.base.units import Tick, show_ticks
 from streamgauge.records.profile import Delays
 from streamgauge.results.report.blocks import MISSING, Cell, count, percent
-from streamgauge.results.report.run_records import Json
 
 QUANTILES = ("min", "p50", "p90", "p99", "max", "mean")
-
-
-def tick_of(record: Json) -> Tick:
-    return "ps" if record.get("tick") == "ps" else "ns"
 
 
 def ticks(value: float | None, tick: Tick) -> str:

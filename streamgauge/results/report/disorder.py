@@ -69,14 +69,14 @@ def _whole(make: Callable[[Costs], Section], costs: Costs) -> Section:
 def _outcome(costs: Costs) -> Outcome:
     """The comparisons at the highest degree, in the file's order."""
     records, last = costs.records, costs.axes.degrees[-1]
-    told = []
+    parts = []
     for record in costs.cells:
-        if record.cell.experiment == last and (found := costs.kept(record)):
-            told.append(f"{', '.join(line_of(record))}: {found.sentence}")
+        if record.cell.experiment == last and (compared := costs.kept(record)):
+            parts.append(f"{', '.join(line_of(record))}: {compared.sentence}")
     degree = f"{costs.axes.factors[last]:.4g}\u202f%"
     sentence = f"What {degree} of disorder costs is not known: no process measured it in turns with the least"
-    if told:
-        sentence = f"With {degree} of the events out of order, {'; '.join(told)}"
+    if parts:
+        sentence = f"With {degree} of the events out of order, {'; '.join(parts)}"
     whole = outcome(records)
     return Outcome(whole.state, sentence, [one for one in whole.problems if one[0] != "plain"])
 
@@ -98,9 +98,9 @@ def _rates(costs: Costs) -> Section:
 
 def _kept(costs: Costs) -> Block:
     def more(record: CellRecord) -> list[Cell]:
-        found = costs.kept(record)
+        compared = costs.kept(record)
         ends = between(costs.part_ends(record) or (None, None))
-        return [ends, *((found.blocks, found.processes) if found else (MISSING, MISSING))]
+        return [ends, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
 
     columns = ("90\u202f% interval", "blocks", "processes")
     return chart(costs, "Rate over the rate in order", "rate / rate in order", costs.part, ends=costs.part_ends,
@@ -120,7 +120,7 @@ def _absolute(costs: Costs) -> Block:
 
 def _unmeasured(costs: Costs) -> list[Block]:
     """Says which cells have no ratio, and why."""
-    found: list[Block] = []
+    holes: list[Block] = []
     for record in costs.cells:
         if costs.part(record) is not None:
             continue
@@ -132,8 +132,8 @@ def _unmeasured(costs: Costs) -> list[Block]:
             why = compared.reason
         else:
             why = f"no process measured it in turns with {costs.axes.base}; list that experiment first"
-        found.append(Hole(f"No ratio of {record.cell.name}", why))
-    return found
+        holes.append(Hole(f"No ratio of {record.cell.name}", why))
+    return holes
 
 
 def _lost(costs: Costs) -> Section:
@@ -200,10 +200,10 @@ def _loads(costs: Costs) -> list[tuple[str, Run]]:
     fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
     largest = max(fractions, default=None)
     own = "its own rate" if largest is None else f"{100 * largest:g}\u202f% of its own rate"
-    found: list[tuple[str, Run]] = [(own, lambda record: at_own_rate(record, largest))]
+    loads: list[tuple[str, Run]] = [(own, lambda record: at_own_rate(record, largest))]
     if costs.common is not None:
-        found.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
-    return found
+        loads.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
+    return loads
 
 
 def _at(record: CellRecord, fraction: float) -> bool:
@@ -216,7 +216,7 @@ def _cpu(run: Run) -> Value:
 
 def _state(costs: Costs) -> Section:
     lead = (
-        "The largest state that the engine told of in its latency runs. Each engine counts its own way: a ratio of "
+        "The largest state that the engine reported in its latency runs. Each engine counts its own way: a ratio of "
         "two engines says little, the growth with disorder says more. Unknown: the engine tells no size."
     )
 

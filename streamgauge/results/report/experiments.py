@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, ticks_per_second
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import BinnedDelays
+from streamgauge.records.validation import Expectation, Validation
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -20,8 +22,8 @@ from streamgauge.results.report.blocks import (
 )
 from streamgauge.results.report.charts import axis, delay_axis, edges, figure, steps
 from streamgauge.results.report.degrees import wanted
-from streamgauge.results.report.delay_format import QUANTILES, bin_rows, quantile_cells, tick_of
-from streamgauge.results.report.run_records import Check, Json, Records, Stream, Validation
+from streamgauge.results.report.delay_format import QUANTILES, bin_rows, quantile_cells
+from streamgauge.results.report.run_records import Records, Stream
 
 
 def section(records: Records) -> Section:
@@ -44,63 +46,54 @@ def _experiment(records: Records, stream: Stream) -> Section:
         if stream.validation is None:
             blocks.append(Hole("No validation", records.why(stream.validate)))
         else:
-            blocks += _validation(stream.validation)
+            blocks += _validation(stream.validation, stream.docs)
     return Section(f"experiment-{e.name}", e.name, lead, blocks)
 
 
-def _achievement(m: Json, target_text: str) -> Tiles:
-    events, target, achieved = m["events"], m.get("target_out_of_order"), m.get("achieved_out_of_order")
-    if achieved is not None and achieved == target:
+def _achievement(m: StreamManifest, target_text: str) -> Tiles:
+    remark = f"not the target of {count(m.target_out_of_order)}"
+    if m.achieved_out_of_order == m.target_out_of_order:
         remark = "exactly the target"
-    elif m.get("infeasible"):
+    elif m.infeasible:
         remark = "the closest this seed allows"
-    else:
-        remark = f"not the target of {count(target)}"
+    achieved = f"{count(m.achieved_out_of_order)} events, {remark}"
     return Tiles(
         [
-            ("target", target_text, f"{count(target)} events"),
-            ("achieved", percent(achieved, events), f"{count(achieved)} events, {remark}"),
-            (
-                "newly delayed",
-                count(m.get("newly_delayed")),
-                f"{count(m.get('source_out_of_order'))} out of order before",
-            ),
+            ("target", target_text, f"{count(m.target_out_of_order)} events"),
+            ("achieved", percent(m.achieved_out_of_order, m.events), achieved),
+            ("newly delayed", count(m.newly_delayed), f"{count(m.source_out_of_order)} out of order before"),
             (
                 "this seed's bound",
-                percent(m.get("feasible_max"), events),
-                f"{count(m.get('feasible_max'))} events could be out of order",
+                percent(m.feasible_max, m.events),
+                f"{count(m.feasible_max)} events could be out of order",
             ),
         ]
     )
 
 
-def _drawn_and_observed(m: Json) -> list[Block]:
-    tick = tick_of(m)
-    told = {name: m.get(f"{name}_delay") for name in ("drawn", "observed")}
-    lost = [Hole(f"No {name} delays", "the stream's manifest lacks them") for name, d in told.items() if d is None]
-    found = {name: BinnedDelays.model_validate(d) for name, d in told.items() if d is not None}
-    some = {name: d for name, d in found.items() if d.histogram}
-    if lost or not some:
-        return [*lost] or [Note("No event of this stream is delayed.")]
-    rows: list[list[Cell]] = [[name, *quantile_cells(d, tick)] for name, d in some.items()]
+def _drawn_and_observed(m: StreamManifest) -> list[Block]:
+    delays = {name: d for name, d in (("drawn", m.drawn_delay), ("observed", m.observed_delay)) if d.histogram}
+    if not delays:
+        return [Note("No event of this stream is delayed.")]
+    rows: list[list[Cell]] = [[name, *quantile_cells(d, m.tick)] for name, d in delays.items()]
     return [
-        attempt("Delays", _delays, some, tick),
+        attempt("Delays", _delays, delays, m.tick),
         attempt("Quantiles", Table, ["delay", *QUANTILES], rows, cards=True),
     ]
 
 
-def _delays(found: dict[str, BinnedDelays], tick: Tick) -> Chart:
+def _delays(delays: dict[str, BinnedDelays], tick: Tick) -> Chart:
     per_second = ticks_per_second(tick)
-    totals = {name: sum(events for _, _, events in d.histogram) for name, d in found.items()}
+    totals = {name: sum(events for _, _, events in d.histogram) for name, d in delays.items()}
     traces = [
-        steps(name, d.histogram, per_second, nth, 100 / totals[name]) for nth, (name, d) in enumerate(found.items())
+        steps(name, d.histogram, per_second, nth, 100 / totals[name]) for nth, (name, d) in enumerate(delays.items())
     ]
-    rows = [[name, *row] for name, d in found.items() for row in bin_rows(d.histogram, tick, totals[name])]
+    rows = [[name, *row] for name, d in delays.items() for row in bin_rows(d.histogram, tick, totals[name])]
     return Chart(
         "Drawn and observed delays",
         figure(
             traces,
-            delay_axis("delay", [edge for d in found.values() for edge in edges(d.histogram, per_second)]),
+            delay_axis("delay", [edge for d in delays.values() for edge in edges(d.histogram, per_second)]),
             axis("share per bin (%)", rangemode="tozero"),
         ),
         Table(["delay", "from", "to", "events", "share"], rows),
@@ -110,24 +103,27 @@ def _delays(found: dict[str, BinnedDelays], tick: Tick) -> Chart:
     )
 
 
-def _validation(validation: Validation) -> list[Block]:
+def _validation(validation: Validation, docs: str | None) -> list[Block]:
     """Table of the failed expectations, and a folded one of all of them."""
     columns = ["expectation", "result", "observed"]
-    failed = [check for check in validation.checks if not check.success]
-    passed = len(validation.checks) - len(failed)
+    failed, judged = validation.failed, validation.expectations
     blocks: list[Block] = []
     if failed:
-        blocks.append(Table(columns, [_row(check) for check in failed], "Failed expectations", cards=True))
-    if validation.checks:
-        folded = f"{passed} of {len(validation.checks)} expectations passed"
-        blocks.append(Table(columns, [_row(check) for check in validation.checks], folded=folded, cards=True))
+        blocks.append(Table(columns, [_row(one) for one in failed], "Failed expectations", cards=True))
+    if judged:
+        folded = f"{len(judged) - len(failed)} of {len(judged)} expectations passed"
+        blocks.append(Table(columns, [_row(one) for one in judged], folded=folded, cards=True))
     else:
         blocks.append(Hole("No expectations", "the validation's result names none"))
-    if validation.docs:
-        blocks.append(Note("Data Docs of this validation", validation.docs))
+    if docs:
+        blocks.append(Note("Data Docs of this validation", docs))
     return blocks
 
 
-def _row(check: Check) -> list[Cell]:
-    result = Text("passed", "good") if check.success else Text("failed", "bad")
-    return [Text(check.name.replace("_", " "), hint=check.note), result, check.observed]
+def _row(one: Expectation) -> list[Cell]:
+    result = Text("passed", "good") if one.success else Text("failed", "bad")
+    observed = one.observed
+    if isinstance(observed, dict):
+        observed = ", ".join(f"{name} {value}" for name, value in observed.items())
+    shown = "" if observed is None else str(observed)
+    return [Text(one.name.replace("_", " "), hint=one.note), result, shown]

@@ -48,11 +48,11 @@ _ANY = re.compile(rf"(?<!\w)(?:{_ALL})s?(?!\w)", re.IGNORECASE)
 def linked(text: object) -> Markup:
     """Returns the text as HTML, in which the first term has its meaning as a hint and a link to the list."""
     plain = str(text)
-    found = _ANY.search(plain.replace("\u202f", " ").replace("\u00a0", " "))
-    if found is None:
+    match = _ANY.search(plain.replace("\u202f", " ").replace("\u00a0", " "))
+    if match is None:
         return escape(plain)
-    begin, end = found.span()
-    term = _term(found[0])
+    begin, end = match.span()
+    term = _term(match[0])
     return Markup('{}<a class="term" href="#word-{}" title="{}">{}</a>{}').format(
         plain[:begin], slug(term), TERMS[term], plain[begin:end], plain[end:]
     )
@@ -64,7 +64,7 @@ def slug(term: str) -> str:
 
 def section(sections: list[Section]) -> Section | None:
     """The list of the terms that leads, columns and tiles use, the first of each text; None without any."""
-    used = {_term(found[0]) for text in _labels(sections) if (found := _ANY.search(text))}
+    used = {_term(match[0]) for text in _labels(sections) if (match := _ANY.search(text))}
     rows: list[list[Cell]] = [[Text(term, id=f"word-{slug(term)}"), TERMS[term]] for term in TERMS if term in used]
     return (
         Section("words", "Words", "All words that this page explains.", [Table(["word", "meaning"], rows)])
@@ -85,8 +85,8 @@ def _labels(sections: list[Section]) -> Iterator[str]:
 
 
 @cache
-def _term(found: str) -> str:
+def _term(text: str) -> str:
     """The entry that a text such as "Watermarks" stands for."""
-    words = re.sub(r"[\s\u202f\u00a0-]+", " ", found).lower()
+    words = re.sub(r"[\s\u202f\u00a0-]+", " ", text).lower()
     by_lower = {term.lower().replace("-", " "): term for term in TERMS}
     return by_lower.get(words) or by_lower[words.removesuffix("s")]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from streamgauge.records.answers import Example, HardAnswer, HardBatch, HardQueries, OperatorState
 from streamgauge.results.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt, count, number
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
-from streamgauge.results.report.run_records import Json
 
 END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
-def section(records: list[Json]) -> Section:
+def section(records: Sequence[HardQueries]) -> Section:
     """Builds the section from records of answers.hard_queries.run_hard, sorted by system and disorder."""
     lead = (
         "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )
     parts = [_part(record, nth) for nth, record in enumerate(records)]
-    examples = {case.get("name", "?"): case for record in records for case in record.get("example") or []}
+    examples = {case.name: case for record in records for case in record.example}
     example = Section(
         "per-operator-watermarks",
         "A watermark for each operator, and one for all",
@@ -32,56 +32,50 @@ def section(records: list[Json]) -> Section:
     return Section("hard-queries", "Hard queries", lead, parts=[*parts, example])
 
 
-def _part(record: Json, nth: int) -> Section:
-    late = f"{record.get('disorder_percent', 0):g}\u202f%"
-    lead = (
-        f"{count(record.get('events'))} events, {late} of them late "
-        f"by up to {number(record.get('longest_delay_s'), 's')}."
-    )
+def _part(record: HardQueries, nth: int) -> Section:
+    late = f"{record.disorder_percent:g}\u202f%"
+    lead = f"{count(record.events)} events, {late} of them late by up to {number(record.longest_delay_s, 's')}."
     blocks: list[Block] = [
         attempt("Answers of the hard queries", _answers, record),
         attempt("State of the hard queries", _state, record),
         attempt("Watermarks of each operator", _watermarks, record),
     ]
-    return Section(f"hard-{nth}", f"{record.get('system', '?')}, {late} late", lead, blocks)
+    return Section(f"hard-{nth}", f"{record.system}, {late} late", lead, blocks)
 
 
-def _answers(record: Json) -> Table:
-    rows: list[list[Cell]] = []
-    for found in record["queries"]:
-        status = found["status"]
-        rows.append(
-            [
-                found["query"],
-                found["mode"],
-                Text(status, "good" if status == "correct" else "bad", hint=found.get("why") or ""),
-                count(found.get("rows")),
-                Text(found.get("hash") or "", code=True),
-                number(found.get("seconds"), "s"),
-                count(found.get("late_drops_expected")),
-                count(found.get("late_drops_reported")),
-            ]
-        )
+def _answers(record: HardQueries) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            answer.query,
+            answer.mode,
+            Text(answer.status, "good" if answer.status == "correct" else "bad", hint=answer.why or ""),
+            count(answer.rows),
+            Text(answer.hash or "", code=True),
+            number(answer.seconds, "s"),
+            count(answer.late_drops_expected),
+            count(answer.late_drops_reported),
+        ]
+        for answer in record.queries
+    ]
     columns = ["query", "mode", "status", "rows", "hash", "time", "late, expected", "late, reported"]
     return Table(columns, rows, cards=True)
 
 
-def _streaming(record: Json) -> list[Json]:
-    return [found for found in record["queries"] if found.get("batches")]
+def _streaming(record: HardQueries) -> list[HardAnswer]:
+    return [answer for answer in record.queries if answer.batches]
 
 
-def _state(record: Json) -> Chart:
+def _state(record: HardQueries) -> Chart:
     """Charts the state rows of each query, all operators together, after each micro-batch; the table adds the bytes."""
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
-    for nth, found in enumerate(_streaming(record)):
-        batches = found["batches"]
-        kept = [sum(operator["rows"] for operator in batch["operators"]) for batch in batches]
+    for nth, answer in enumerate(_streaming(record)):
+        kept = [sum(operator.rows for operator in batch.operators) for batch in answer.batches]
         marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)]}
-        numbers = [batch["batch"] for batch in batches]
-        traces.append(line(found["query"], numbers, kept, nth, mode="lines+markers", marker=marker))
-        size = [sum(operator["bytes"] for operator in batch["operators"]) for batch in batches]
-        rows.append([found["query"], *[f"{count(n)} / {count(b / 1000)}" for n, b in zip(kept, size, strict=True)]])
+        numbers = [batch.batch for batch in answer.batches]
+        traces.append(line(answer.query, numbers, kept, nth, mode="lines+markers", marker=marker))
+        size = [sum(operator.bytes for operator in batch.operators) for batch in answer.batches]
+        rows.append([answer.query, *[f"{count(n)} / {count(b / 1000)}" for n, b in zip(kept, size, strict=True)]])
     width = max((len(row) for row in rows), default=1)
     table = Table(
         ["rows / kB after batch", *map(str, range(width - 1))], [[*row, *[None] * (width - len(row))] for row in rows]
@@ -90,68 +84,70 @@ def _state(record: Json) -> Chart:
     return Chart("State after each micro-batch", figure(traces, axis("micro-batch"), axis("state rows")), table, note)
 
 
-def _watermarks(record: Json) -> Chart:
+def _watermarks(record: HardQueries) -> Chart:
     """Charts, for a query with two operators, the watermarks by which each judged late rows and ended state.
 
     Raises LookupError if no such query has answered.
     """
-    found = next((one for one in _streaming(record) if len(one["batches"][0]["operators"]) > 1), None)
-    if found is None:
+    answer = next((one for one in _streaming(record) if len(one.batches[0].operators) > 1), None)
+    if answer is None:
         raise LookupError("no query with two operators has answered in streaming")
-    before_end = [batch for batch in found["batches"] if batch["watermark_ms"] < END_MS]
-    numbers = [batch["batch"] for batch in before_end]
+    before_end = [batch for batch in answer.batches if batch.watermark_ms < END_MS]
+    numbers = [batch.batch for batch in before_end]
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
-    for position in range(len(before_end[0]["operators"])):
-        for kind, name in (("late_ms", "late rows"), ("eviction_ms", "end of state")):
-            times = [batch["operators"][position][kind] for batch in before_end]
+    for position in range(len(before_end[0].operators)):
+        operators = [batch.operators[position] for batch in before_end]
+        for name, times in (
+            ("late rows", [operator.late_ms for operator in operators]),
+            ("end of state", [operator.eviction_ms for operator in operators]),
+        ):
             seconds = [time / 1000 if time else None for time in times]  # 0: none yet
             label = f"operator {position + 1}, {name}"
             traces.append(line(label, numbers, seconds, len(traces), line={"shape": "hv"}))
             rows.append([label, *map(number, seconds)])
-    title = f"Watermarks of each operator: {found['query']}"
+    title = f"Watermarks of each operator: {answer.query}"
     table = Table(["watermark (s) in batch", *map(str, numbers)], rows)
     return Chart(title, figure(traces, axis("micro-batch"), axis("watermark (s)")), table)
 
 
-def _beside(cases: list[Json]) -> Table:
+def _beside(cases: list[Example]) -> Table:
     """Compares the first case with the others that got the same values, batch by batch."""
-    alike = [case for case in cases if case["given"] == cases[0]["given"]]
+    alike = [case for case in cases if case.given == cases[0].given]
     rows: list[list[Cell]] = [
-        [batches[0]["batch"], _values(alike[0], batches[0]), *map(_with_losses, batches)]
-        for batches in zip(*(case["batches"] for case in alike), strict=True)
+        [batches[0].batch, _values(alike[0], batches[0]), *map(_with_losses, batches)]
+        for batches in zip(*(case.batches for case in alike), strict=True)
     ]
-    columns = ["batch", "values", *(f"result with {case['name']}" for case in alike)]
+    columns = ["batch", "values", *(f"result with {case.name}" for case in alike)]
     return Table(columns, rows, "Side by side", cards=True)
 
 
-def _case(case: Json) -> Table:
+def _case(case: Example) -> Table:
     rows: list[list[Cell]] = [
-        [batch["batch"], _values(case, batch), *map(_operator, batch["operators"]), _result(batch)]
-        for batch in case["batches"]
+        [batch.batch, _values(case, batch), *map(_operator, batch.operators), _result(batch)] for batch in case.batches
     ]
     columns = ["batch", "values", "first operator", "second operator", "result"]
-    return Table(columns, rows, caption=case["name"], cards=True)
+    return Table(columns, rows, caption=case.name, cards=True)
 
 
-def _values(case: Json, batch: Json) -> str:
-    given = [", ".join(f"{value} at {second}\u00a0s" for value, second in values) for values in case["given"]]
-    given += ["sentinel"] * (len(case["batches"]) > len(given))
-    return given[batch["batch"]] if batch["input_rows"] and batch["batch"] < len(given) else "no rows"
+def _values(case: Example, batch: HardBatch) -> str:
+    given = [", ".join(f"{value} at {second}\u00a0s" for value, second in values) for values in case.given]
+    given += ["sentinel"] * (len(case.batches) > len(given))
+    return given[batch.batch] if batch.input_rows and batch.batch < len(given) else "no rows"
 
 
-def _result(batch: Json) -> str:
-    return "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch["output"]) or "nothing"
+def _result(batch: HardBatch) -> str:
+    return "; ".join(f"{row['total']} from {row['groups']} of 2 windows" for row in batch.output) or "nothing"
 
 
-def _with_losses(batch: Json) -> Cell:
-    lost = sum(operator["dropped"] for operator in batch["operators"])
+def _with_losses(batch: HardBatch) -> Cell:
+    lost = sum(operator.dropped for operator in batch.operators)
     return Text(f"{_result(batch)}, {lost} lost", "bad") if lost else _result(batch)
 
 
-def _operator(operator: dict[str, Any]) -> Text:
-    late, eviction = (_moment(operator[key]) for key in ("late_ms", "eviction_ms"))
-    lost = f", {operator['dropped']} lost" if operator["dropped"] else ""
+def _operator(operator: OperatorState) -> Text:
+    late, eviction = map(_moment, (operator.late_ms, operator.eviction_ms))
+    lost = f", {operator.dropped} lost" if operator.dropped else ""
     return Text(f"late {late}, ends {eviction}{lost}", "bad" if lost else "plain")
 
 

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
 from scipy.special import stdtrit
 
 from streamgauge.bench.search.estimate import CONFIDENCE
@@ -16,10 +15,9 @@ from streamgauge.records.search import Estimate
 from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
 from streamgauge.results.report.model import batch_s, estimates
-from streamgauge.results.report.run_records import CellRecord, Json
+from streamgauge.results.report.run_records import CellRecord
 
 _FAINT = 0.4
-_WINDOW = TypeAdapter(Window)
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,13 @@ class _Seen:
 
 def is_continuous(record: CellRecord) -> bool:
     """True if the search treated the engine as one without micro-batches."""
-    return any((window.get("limits") or {}).get("continuous") for window in record.windows)
+    return any(line.limits.continuous for line in record.windows)
 
 
 def costs(record: CellRecord) -> Chart:
     """Charts the seconds of a batch over its rows: one point per window, and the fitted line of each process."""
     seen = _seen(record)
-    found = estimates(record.search)
+    fits = estimates(record.search)
     traces: list[Trace] = []
     for nth, process in enumerate(_processes(seen)):
         own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
@@ -80,7 +78,7 @@ def costs(record: CellRecord) -> Chart:
         for purpose in ("warm-up", "ladder"):
             chosen = [one for one in own if one.window.purpose == purpose]
             traces += [_cost_points(f"process {process}", nth, chosen, purpose == "warm-up") | group] if chosen else []
-        if estimate := found.get(process):
+        if estimate := fits.get(process):
             traces += [trace | group for trace in _fitted(estimate, own, nth)]
     lost = [one for one in seen if one.drawn and one.left_out]
     traces += [_left_out([one.rows for one in lost], [one.seconds for one in lost])] if lost else []
@@ -102,7 +100,7 @@ def costs(record: CellRecord) -> Chart:
 def carried(record: CellRecord) -> Chart:
     """Charts events/s over the rows that waited, for an engine without micro-batches."""
     seen = _seen(record)
-    found = estimates(record.search)
+    fits = estimates(record.search)
     traces: list[Trace] = []
     for nth, process in enumerate(_processes(seen)):
         own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
@@ -113,7 +111,7 @@ def carried(record: CellRecord) -> Chart:
             traces += (
                 [_points(f"process {process}", nth, x, y, faint) | {"legendgroup": f"{process}"}] if chosen else []
             )
-        if (estimate := found.get(process)) and own:
+        if (estimate := fits.get(process)) and own:
             span = [0, max(one.window.held_rows for one in own)]
             rate = [estimate.rate_events_per_s] * 2
             traces.append(line("fit", span, rate, nth, legendgroup=f"{process}", showlegend=False, hoverinfo="skip"))
@@ -136,10 +134,10 @@ def carried(record: CellRecord) -> Chart:
 def over_time(record: CellRecord) -> Chart:
     """Charts the cost of each window over the time since its process began: relative to the fit, else in µs per row."""
     seen = [one for one in _seen(record) if one.drawn]
-    found = estimates(record.search)
+    fits = estimates(record.search)
     processes = _processes(seen)
-    relative = bool(processes) and all(process in found for process in processes)
-    values: list[float | None] = [_relative(one, found) if relative else 1e6 * one.seconds / one.rows for one in seen]
+    relative = bool(processes) and all(process in fits for process in processes)
+    values: list[float | None] = [_relative(one, fits) if relative else 1e6 * one.seconds / one.rows for one in seen]
     label = "cost relative to the fit (%)" if relative else "µs per row"
     traces: list[Trace] = []
     for nth, process in enumerate(processes):
@@ -210,11 +208,8 @@ def processes(record: CellRecord) -> Table:
 
 def _seen(record: CellRecord) -> list[_Seen]:
     """Windows in the order in which they were measured; those of a lost process are marked as left out of the fit."""
-    windows = [
-        (line.get("number", nth), _WINDOW.validate_python(line["window"])) for nth, line in enumerate(record.windows, 1)
-    ]
-    lives = {window.process: window.life for _, window in windows}  # the last life of each process
-    return [_Seen(number, window, _why_left_out(window, lives)) for number, window in windows]
+    lives = {line.window.process: line.window.life for line in record.windows}  # the last life of each process
+    return [_Seen(line.number, line.window, _why_left_out(line.window, lives)) for line in record.windows]
 
 
 def _why_left_out(window: Window, lives: Mapping[int, int]) -> str:
@@ -231,7 +226,7 @@ def _processes(seen: Sequence[_Seen]) -> list[int]:
 
 def _cost_points(name: str, nth: int, seen: Sequence[_Seen], faint: bool) -> Trace:
     bars = [one.half_width or 0.0 for one in seen]
-    more: Json = {"error_y": {"type": "data", "array": bars, "thickness": 1.2, "width": 4}}
+    more: Trace = {"error_y": {"type": "data", "array": bars, "thickness": 1.2, "width": 4}}
     return _points(name, nth, [one.rows for one in seen], [one.seconds for one in seen], faint) | more
 
 
@@ -264,9 +259,9 @@ def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
     return line("left out of the fit", x, y, mode="markers", marker=marker)
 
 
-def _relative(one: _Seen, found: Mapping[int, Estimate]) -> float | None:
+def _relative(one: _Seen, fits: Mapping[int, Estimate]) -> float | None:
     """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
-    expected = batch_s(found[one.window.process], one.rows)
+    expected = batch_s(fits[one.window.process], one.rows)
     return 100 * one.seconds / expected if expected > 0 else None
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
-from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, axis, figure
-from streamgauge.results.report.run_records import Json, Records, one_line
+from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, Trace, axis, figure
+from streamgauge.results.report.run_records import Records, one_line
 
 _NAMES = {
     "cpu": "CPU",
@@ -19,13 +19,13 @@ _NAMES = {
 _STATE: dict[str, State] = {"done": "good", "failed": "bad"}
 
 
-def environment(records: Records) -> Section:
+def section(records: Records) -> Section:
     blocks: list[Block] = []
-    for nth, found in enumerate(records.environments, 1):
+    for nth, environment in enumerate(records.environments, 1):
         rows: list[list[Cell]] = [
             [_NAMES.get(key, key), str(value)]
-            for part in ("machine", "software")
-            for key, value in (found.get(part) or {}).items()
+            for part in (environment.machine, environment.software)
+            for key, value in part.items()
             if value is not None
         ]
         blocks.append(Table(["what", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
@@ -41,7 +41,7 @@ def timings(records: Records) -> Section:
         return Section("timings", "Timings", blocks=[Hole("No stages", "nothing was recorded in this run")])
     begin = min(_at(s) for s in records.stages)
     rows: list[list[Cell]] = []
-    bars: dict[str, Json] = {}
+    bars: dict[str, Trace] = {}
     for s in records.stages:
         name = " ".join([s.stage, *s.scope.values()])
         start, kind = _at(s) - begin, _kind(s)

@@ -29,8 +29,8 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
 def for_people(metric: str) -> str:
     """Returns words for a metric, such as "p99 event-time latency at 80 %"; an unknown one loses its underscores."""
     for pattern, words in _NAMES:
-        if found := re.fullmatch(pattern, metric):
-            return words(found)
+        if match := re.fullmatch(pattern, metric):
+            return words(match)
     return metric.replace("_", " ")
 
 

@@ -9,8 +9,8 @@ import statistics
 from streamgauge.bench.search import verdict
 from streamgauge.bench.search.estimate import geometric_mean
 from streamgauge.records.search import Constraint, Estimate, SearchAnswer
+from streamgauge.records.trial import TrialResult
 from streamgauge.results.report.blocks import count, number
-from streamgauge.results.report.run_records import Json
 
 
 def estimates(search: SearchAnswer | None) -> dict[int, Estimate]:
@@ -27,16 +27,16 @@ def typical(search: SearchAnswer | None) -> Estimate | None:
 
     Costs and backlogs are means, the rate is the geometric mean, and the other fields are those of the last process.
     """
-    found = list(estimates(search).values())
-    if not found:
+    processes = list(estimates(search).values())
+    if not processes:
         return None
-    costs = [one.batch_cost_s for one in found if one.batch_cost_s is not None]
+    costs = [one.batch_cost_s for one in processes if one.batch_cost_s is not None]
     return dataclasses.replace(
-        found[-1],
-        rate_events_per_s=geometric_mean([one.rate_events_per_s for one in found]),
-        backlog_rows=statistics.fmean(one.backlog_rows for one in found),
+        processes[-1],
+        rate_events_per_s=geometric_mean([one.rate_events_per_s for one in processes]),
+        backlog_rows=statistics.fmean(one.backlog_rows for one in processes),
         batch_cost_s=statistics.fmean(costs) if costs else None,
-        row_cost_s=statistics.fmean(one.row_cost_s for one in found),
+        row_cost_s=statistics.fmean(one.row_cost_s for one in processes),
     )
 
 
@@ -71,8 +71,7 @@ def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
     return words[search.constraint]
 
 
-def settled_age(trial: Json) -> float | None:
+def settled_age(trial: TrialResult) -> float | None:
     """The median age in seconds over the second half of a trial's samples; None without samples."""
-    seen = trial.get("observation") or {}
-    samples = seen.get("samples") or seen.get("clock") or []
-    return verdict.settled_age([(sample["at_s"], sample["age_s"]) for sample in samples])
+    samples = trial.observation.samples or trial.observation.clock
+    return verdict.settled_age([(sample.at_s, sample.age_s) for sample in samples])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.records.comparison import Comparison
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.search import Doubt
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -46,9 +47,7 @@ def outcome(records: Records) -> Outcome:
     ]
     for stream in records.streams:
         if stream.validate.outcome == "done" and stream.validated != "passed":
-            failed = (
-                [check.name for check in stream.validation.checks if not check.success] if stream.validation else []
-            )
+            failed = [one.name for one in stream.validation.failed] if stream.validation else []
             reason = f"expectations failed: {', '.join(failed)}" if failed else "no result of the validation was found"
             problems.append(("bad" if failed else "open", f"validate {stream.experiment.name}", reason))
     problems += [problem for record in records.cells for problem in _doubts(record)]
@@ -76,18 +75,15 @@ def summary(records: Records) -> Section:
 def _experiments(streams: list[Stream]) -> Table:
     rows: list[list[Cell]] = []
     for stream in streams:
-        e, m = stream.experiment, stream.manifest or {}
-        name = Text(e.name, href=f"#experiment-{e.name}")
-        achieved, target = m.get("achieved_out_of_order"), m.get("target_out_of_order")
-        digest = m.get("sha256")
+        e, m = stream.experiment, stream.manifest
         rows.append(
             [
-                name,
+                Text(e.name, href=f"#experiment-{e.name}"),
                 wanted(e),
-                _achieved(achieved, target, m.get("events")),
-                count(m.get("events")),
-                count(m.get("newly_delayed")),
-                Text(digest[:12], code=True, hint=digest) if digest else MISSING,
+                _achieved(m) if m else Text(MISSING, "open", hint="no stream"),
+                count(m.events if m else None),
+                count(m.newly_delayed if m else None),
+                Text(m.sha256[:12], code=True, hint=m.sha256) if m else MISSING,
                 _validated(stream),
             ]
         )
@@ -95,18 +91,11 @@ def _experiments(streams: list[Stream]) -> Table:
     return Table(columns, rows, "Experiments", cards=True)
 
 
-def _achieved(achieved: int | None, target: int | None, events: int | None) -> Cell:
-    if achieved is None:
-        return Text(MISSING, "open", hint="no stream")
-    text = percent(achieved, events)
-    if target is None:
-        return text
-    exact = achieved == target
-    return Text(
-        text,
-        "good" if exact else "open",
-        hint="exactly the target" if exact else f"target {count(target)}, achieved {count(achieved)} events",
-    )
+def _achieved(m: StreamManifest) -> Text:
+    text, target = percent(m.achieved_out_of_order, m.events), count(m.target_out_of_order)
+    if m.achieved_out_of_order == m.target_out_of_order:
+        return Text(text, "good", hint="exactly the target")
+    return Text(text, "open", hint=f"target {target}, achieved {count(m.achieved_out_of_order)} events")
 
 
 def _validated(stream: Stream) -> Text:
@@ -166,29 +155,29 @@ def _rate(record: CellRecord) -> Text:
 
 def _no_rate(record: CellRecord) -> Text:
     status = record.search_status
-    state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended, and found none
+    state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended without one
     return Text(MISSING, state, hint=status.reason or record.claim.sentence)
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
     """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
-    name, found = record.cell.name, list[tuple[State, str, str]]()
+    name, problems = record.cell.name, list[tuple[State, str, str]]()
     if record.void:
-        found.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
+        problems.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
     elif record.search_status.outcome == "done" and not record.rate:
-        found.append(("bad", f"search {name}", record.claim.sentence))
+        problems.append(("bad", f"search {name}", record.claim.sentence))
     elif record.rate and not record.proven:
-        found.append(("open", f"search {name}", record.claim.sentence))
+        problems.append(("open", f"search {name}", record.claim.sentence))
     for run in record.latency:
         which = f"latency {name} at {load_of(run)}"
         reason = one_line(run.reason)
         if run.correct is False:
-            found.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
+            problems.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
         elif not run.valid:
-            found.append(("open", which, reason or "invalid without a reason"))
+            problems.append(("open", which, reason or "invalid without a reason"))
         elif not run.is_settled:
-            found.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
-    return found
+            problems.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
+    return problems
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:

@@ -34,7 +34,7 @@ def sections(records: Records) -> list[Section]:
             else []
         ),
         *([hard_section.section(records.hard)] if records.hard else []),
-        machine.environment(records),
+        machine.section(records),
         machine.timings(records),
         again.section(records),
     ]

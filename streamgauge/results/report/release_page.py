@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from streamgauge.base.canonical import holds
 from streamgauge.base.errors import Damaged
-from streamgauge.base.jsonl import read_jsonl, read_record
-from streamgauge.bench.compare.release_rules import TURNS, Reason, grouped
+from streamgauge.base.jsonl import read_record
+from streamgauge.bench.compare.release_rules import TURNS, grouped
 from streamgauge.config import RELEASE_RATE
+from streamgauge.records.claim import mark_of
+from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, with_mark
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -28,47 +29,56 @@ from streamgauge.results.report.blocks import (
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
 from streamgauge.results.report.layout import fill, publish
 
-Json = dict[str, Any]
 _STATES: dict[str, State] = {"go": "good", "no-go": "bad", "inconclusive": "open"}
 _REASONS: dict[str, State] = {"passed": "good", "failed": "bad", "open": "open", "note": "plain"}
+_TODO = "run the check again"
 
 
 def build(directory: Path) -> Path:
     """Writes release.html beside the records of the run and returns its path. Raises UserError if that fails."""
-    record: Json = read_record(directory / "release.json", "run the check again")
-    manifest: Json = read_record(directory / "manifest.json", "run the check again")
-    if not holds(manifest):
-        raise Damaged(directory / "manifest.json", "damaged, its sha256 does not match", "run the check again")
+    manifest = _manifest(directory / "manifest.json")
+    check = ReleaseCheck.read(directory / "release.json", _TODO)
+    repetitions = Repetition.read_log(directory / "release.jsonl")
     path = directory / "release.html"
-    publish(path, _render(record, manifest, read_jsonl(directory / "release.jsonl"), _answers(directory)))
+    publish(path, _render(check, manifest, repetitions, _answers(directory)))
     return path
 
 
-def _answers(directory: Path) -> list[Json]:
-    """Reads the rows of both sides; the side becomes part of the name, so a system compared with itself shows twice."""
-    rows = read_jsonl(directory / "release-answers.jsonl")
-    return [{**row, "system": f"{row['system']} ({row['side']})"} for row in rows]
+def _manifest(path: Path) -> ReleaseManifest:
+    values = read_record(path, _TODO)
+    if not holds(values):
+        raise Damaged(path, "damaged, its sha256 does not match", _TODO)
+    return ReleaseManifest.stored(values, path, _TODO)
 
 
-def _render(record: Json, manifest: Json, repetitions: list[Json], answers: list[Json]) -> str:
-    baseline, candidate = record["baseline"], record["candidate"]
-    reasons = grouped(Reason(**one) for one in record["reasons"])
-    problems = [(_REASONS[one.state], one.what, one.why) for one in reasons]
-    outcome = Outcome(_STATES[record["verdict"]], f"{record['verdict'].capitalize()}: {candidate}", problems)
+def _answers(directory: Path) -> list[ReleaseAnswer]:
+    """Reads both sides' answers; the side becomes part of the name, so a system beside itself shows twice."""
+    answers = ReleaseAnswer.read_log(directory / "release-answers.jsonl")
+    return [one.model_copy(update={"system": f"{one.system} ({one.side})"}) for one in answers]
+
+
+def _render(
+    check: ReleaseCheck, manifest: ReleaseManifest, repetitions: list[Repetition], answers: list[ReleaseAnswer]
+) -> str:
+    problems = [(_REASONS[one.state], one.what, one.why) for one in grouped(check.reasons)]
+    outcome = Outcome(_STATES[check.verdict], f"{check.verdict.capitalize()}: {check.candidate}", problems)
     sections = [
-        _series(record),
-        *(_cell(cell, repetitions) for cell in dict.fromkeys(one["cell"] for one in repetitions)),
+        _series(check),
+        *(_cell(cell, repetitions) for cell in dict.fromkeys(one.cell for one in repetitions)),
         nexmark_section.section(answers)
         if answers
         else Section("nexmark", "Answers", blocks=[Hole("Answers", "none asked")]),
         _rerun(manifest),
     ]
-    lead = f"{candidate}, the candidate, beside {baseline}, the baseline: answers first, then repetitions in turns."
-    meta = [f"run {record['run']}", f"signed sha256 {manifest['sha256'][:16]}"]
-    return fill(f"Release check: {candidate}", lead, meta, outcome, sections)
+    lead = (
+        f"{check.candidate}, the candidate, beside {check.baseline}, the baseline: answers first, then repetitions in "
+        "turns."
+    )
+    meta = [f"run {check.run}", f"checksum sha256 {manifest.sha256[:16]}"]
+    return fill(f"Release check: {check.candidate}", lead, meta, outcome, sections)
 
 
-def _series(record: Json) -> Section:
+def _series(check: ReleaseCheck) -> Section:
     lead = (
         "Slower is above 1, of a rate below 1. Noise floor: the difference that the baseline shows against itself; "
         "detectable: what four of five such checks would see, of a rate nine of ten. A series passes when no slowdown "
@@ -76,12 +86,11 @@ def _series(record: Json) -> Section:
     )
     rows: list[list[Cell]] = [
         [
-            one["cell"], one["metric"], Text(one["state"], _REASONS[one["state"]], hint=one["reason"]),
-            number(one.get("ratio")), _interval(one.get("interval")), _percent(one["tolerance"]),
-            _percent(one.get("noise_floor")), _percent(one.get("detectable_effect")),
-            f"{one.get('n_baseline', 0)} and {one.get('n_candidate', 0)}", one["reason"],
+            one.cell, with_mark(one.metric, one.claim), Text(one.state, _REASONS[one.state], hint=one.reason),
+            number(one.ratio), _interval(one.interval), _percent(one.tolerance), _percent(one.noise_floor),
+            _percent(one.detectable_effect), f"{one.n_baseline} and {one.n_candidate}", one.reason,
         ]
-        for one in record["series"]
+        for one in check.series
     ]  # fmt: skip
     columns = ["cell", "metric", "state", "ratio", "interval", "tolerance", "noise floor", "detectable", "repetitions"]
     block: Block = Table([*columns, "because"], rows, cards=True)
@@ -90,50 +99,56 @@ def _series(record: Json) -> Section:
     return Section("series", "Series", lead, [block])
 
 
-def _cell(cell: str, repetitions: list[Json]) -> Section:
-    ours = [one for one in repetitions if one["cell"] == cell]
-    metrics = list(dict.fromkeys(metric for one in ours for metric in one["values"]))
+def _cell(cell: str, repetitions: list[Repetition]) -> Section:
+    ours = [one for one in repetitions if one.cell == cell]
+    metrics = list(dict.fromkeys(metric for one in ours for metric in one.values))
     charts = [attempt(metric, _chart, metric, ours) for metric in metrics]
     return Section(f"cell-{cell}", cell, "Each point is a fresh process; every round runs all variants once.", charts)
 
 
-def _chart(metric: str, repetitions: list[Json]) -> Chart:
-    shown = [one for one in repetitions if one["ladder"] == (metric == RELEASE_RATE)]
+def _chart(metric: str, repetitions: list[Repetition]) -> Chart:
+    shown = [one for one in repetitions if one.ladder == (metric == RELEASE_RATE)]
     traces: list[Trace] = []
     for nth, side in enumerate(TURNS):
-        ours = [one for one in shown if one["side"] == side and not one["void"] and not one["wrong"]]
+        ours = [one for one in shown if one.side == side and not one.void and not one.wrong]
         marker = {"symbol": SYMBOLS[nth], "size": 9}
-        x, y = [one["round"] for one in ours], [one["values"].get(metric) for one in ours]
+        x, y = [one.round for one in ours], [one.values.get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
-    rows: list[list[Cell]] = [
-        [one["round"], one["side"], number(one["values"].get(metric)), one["wrong"] or one["void"]] for one in shown
-    ]
+    rows: list[list[Cell]] = [[one.round, one.side, _value(one, metric), one.wrong or one.void] for one in shown]
     table = Table(["round", "side", metric, "void because"], rows)
     return Chart(metric, figure(traces, axis("round", dtick=1), axis(metric, rangemode="tozero")), table)
 
 
-def _rerun(manifest: Json) -> Section:
-    systems: dict[str, Json] = manifest["systems"]
-    kinds = list(dict.fromkeys(kind for found in systems.values() for kind in found))
-    versions: list[list[Cell]] = [[name, *map(found.get, kinds)] for name, found in systems.items()]
+def _rerun(manifest: ReleaseManifest) -> Section:
+    kinds = list(dict.fromkeys(kind for versions in manifest.systems.values() for kind in versions))
+    versions: list[list[Cell]] = [[name, *map(parts.get, kinds)] for name, parts in manifest.systems.items()]
     facts: list[list[Cell]] = [
-        [name, Text(str(manifest[key]), code=True)]
-        for name, key in (("configuration", "configuration_sha256"), ("commit", "commit"), ("signature", "sha256"))
+        [name, Text(str(value), code=True)]
+        for name, value in (
+            ("configuration", manifest.configuration_sha256), ("commit", manifest.commit), ("checksum", manifest.sha256)
+        )
+    ]  # fmt: skip
+    machine: list[list[Cell]] = [
+        [name, str(value)] for name, value in {**manifest.machine, **manifest.software}.items() if value
     ]
-    machine = [[name, str(value)] for name, value in {**manifest["machine"], **manifest["software"]}.items() if value]
     return Section(
-        "rerun", "To run it again", "manifest.json has all of this, signed by its SHA-256.",
+        "rerun", "To run it again", "manifest.json has all of this, and a checksum of it.",
         [
-            Table(["command"], [[Text(command, code=True)] for command in manifest["commands"]]),
+            Table(["command"], [[Text(command, code=True)] for command in manifest.commands]),
             Table(["system", *(kind.capitalize() for kind in kinds)], versions), Table(["what", "value"], facts),
             Table(["machine and software", "value"], machine, folded="Machine and software"),
         ],
     )  # fmt: skip
 
 
-def _interval(found: list[float] | None) -> str:
-    return f"{found[0]:.3f} to {found[1]:.3f}" if found else MISSING
+def _interval(interval: tuple[float, float] | None) -> str:
+    return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else MISSING
 
 
 def _percent(fraction: float | None) -> str:
     return MISSING if fraction is None else f"{100 * fraction:.1f}\u202f%"
+
+
+def _value(one: Repetition, metric: str) -> str:
+    """The figure, and the mark of a rate that is not proven before it."""
+    return f"{mark_of(one.claim)} {number(one.values.get(metric))}".lstrip()

@@ -1,32 +1,33 @@
-"""Reads the records of a run. One that is missing gives None; so does a damaged one, which is told of in the end."""
+"""Reads the records of a run. One that is missing gives None; so does a damaged one, which is named in the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from functools import cached_property, partial
+from typing import Literal, TypeVar
 
+from streamgauge.base.environment import Environment
 from streamgauge.base.errors import Damaged, Mistakes, UserError
-from streamgauge.base.jsonl import read_jsonl, read_record
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.run_summary import LATENCY, SEARCH
 from streamgauge.catalog.stages import BY_NAME, needed_before
 from streamgauge.config import Benchmark, Cell, Experiment
+from streamgauge.records.answers import AnswerLine, HardQueries
 from streamgauge.records.claim import Claim
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import Profile
-from streamgauge.records.record import AGAIN
 from streamgauge.records.search import SearchAnswer
-from streamgauge.streams.keys import events_key, profile_key, stream_key
+from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
+from streamgauge.records.validation import Validation
+from streamgauge.streams.keys import profile_key, stream_key
 
 T = TypeVar("T")
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,37 +46,21 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Check:
-    """An expectation of a validation; success is None if it was not evaluated."""
-
-    name: str
-    note: str
-    success: bool | None
-    observed: str
-
-
-@dataclass(frozen=True)
-class Validation:
-    success: bool | None
-    checks: list[Check]
-    docs: str | None  # path of the Data Docs, relative to the page
-
-
-@dataclass(frozen=True)
 class Stream:
     """An experiment: the status of its two stages, the stream's manifest, the validation."""
 
     experiment: Experiment
     generate: Status
     validate: Status
-    manifest: Json | None
+    manifest: StreamManifest | None
     validation: Validation | None
+    docs: str | None = None  # path of the validation's Data Docs, relative to the page
 
     @property
     def validated(self) -> Literal["passed", "failed", "open"]:
         if "failed" in (self.generate.outcome, self.validate.outcome):
             return "failed"
-        if self.validation is None or self.validation.success is None or self.validate.outcome != "done":
+        if self.validation is None or self.validate.outcome != "done":
             return "open"
         return "passed" if self.validation.success else "failed"
 
@@ -87,11 +72,11 @@ class CellRecord:
     cell: Cell
     search_status: Status
     latency_status: Status
-    windows: list[Json]  # of the ladders, warm-up included
-    trials: list[Json]  # recovery trials
+    windows: list[MeasuredWindow]  # of the ladders, warm-up included
+    trials: list[MeasuredTrial]  # recovery trials
     search: SearchAnswer | None
     latency: list[LatencyRun] = field(default_factory=list)
-    latency_trials: list[Json] = field(default_factory=list)
+    latency_trials: list[LatencyTrial] = field(default_factory=list)
 
     @property
     def rate(self) -> float | None:
@@ -113,9 +98,9 @@ class CellRecord:
         return self.claim.kind == "wrong"
 
     @property
-    def split_runs(self) -> list[Json]:
+    def split_runs(self) -> list[LatencyTrial]:
         """Latency runs that recorded the latency split."""
-        return [run for run in self.latency_trials if (run.get("details") or {}).get("latency_split_ns")]
+        return [run for run in self.latency_trials if run.details.get("latency_split_ns")]
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
@@ -133,12 +118,12 @@ class CellRecord:
     @property
     def output(self) -> Output:
         """Result of comparing the outputs of recovery trials and latency runs with DuckDB's answer."""
-        found = {run.correct for run in self.latency}
+        outcomes = {run.correct for run in self.latency}
         if self.search and self.search.trials:
-            found.add(self.search.correct)
-        if False in found:
+            outcomes.add(self.search.correct)
+        if False in outcomes:
             return "wrong"
-        return "right" if found == {True} else "partly compared" if True in found else "not compared"
+        return "right" if outcomes == {True} else "partly compared" if True in outcomes else "not compared"
 
 
 class Records:
@@ -155,10 +140,10 @@ class Records:
 
     def status(self, stage: str, **scope: str) -> Status:
         """Status of the last attempt at a stage within this scope."""
-        found = [s for s in self.stages if s.stage == stage and s.scope == scope]
-        if not found:
+        attempts = [s for s in self.stages if s.stage == stage and s.scope == scope]
+        if not attempts:
             return Status(stage, scope, "missing", "not run")
-        last = found[-1]
+        last = attempts[-1]
         if last.state == "done":
             return Status(stage, scope, "done", "", last)
         if last.state == "failed":
@@ -181,29 +166,25 @@ class Records:
         return f"not run: see {blocker.what}" if blocker else status.reason or "not found"
 
     @cached_property
-    def events(self) -> Json | None:
-        found = self._artifact(self.status("ingest"), "events", events_key)
-        return found.manifest if found else None
-
-    @cached_property
     def profile(self) -> Profile | None:
-        found = self._artifact(self.status("analyze"), "profile", profile_key)
-        return self._sound(lambda: Profile.read(found.file("profile.json"))) if found else None
+        artifact = self._artifact(self.status("analyze"), "profile", profile_key)
+        return self._sound(lambda: Profile.read(artifact.file("profile.json"))) if artifact else None
 
     @cached_property
     def streams(self) -> list[Stream]:
         return [self._stream(experiment) for experiment in self.benchmark.experiments]
 
     @cached_property
-    def hard(self) -> list[Json]:
+    def hard(self) -> list[HardQueries]:
         """Records of the hard queries (answers.hard_queries) in this run, sorted by system and disorder."""
-        found = [self._read(path) for path in self.directory.glob("hard-*.json")]
-        return sorted(filter(None, found), key=lambda one: (one.get("system", ""), one.get("disorder_percent", 0)))
+        files = list(self.directory.glob("hard-*.json"))
+        hard = [self._sound(partial(HardQueries.read, file)) for file in files]
+        return sorted(filter(None, hard), key=lambda one: (one.system, one.disorder_percent))
 
     @cached_property
-    def nexmark(self) -> list[Json]:
-        """Rows that answers.record wrote in this run."""
-        return read_jsonl(self.directory / "nexmark.jsonl")
+    def nexmark(self) -> list[AnswerLine]:
+        """Answers that answers.record wrote in this run."""
+        return self._sound(lambda: AnswerLine.read_log(self.directory / "nexmark.jsonl")) or []
 
     @cached_property
     def suites(self) -> list[Status]:
@@ -216,14 +197,13 @@ class Records:
         return [self._cell(cell) for cell in self.benchmark.all_cells()]
 
     @cached_property
-    def environments(self) -> list[Json]:
+    def environments(self) -> list[Environment]:
         """Distinct environments (machine and software) in which stages ended well; usually one."""
-        found: list[Json] = []
-        for record in read_jsonl(self.directory / "stages.jsonl"):
-            environment = record.get("environment")
-            if environment and environment not in found:
-                found.append(environment)
-        return found
+        distinct: list[Environment] = []
+        for stage in self.stages:
+            if stage.environment and stage.environment not in distinct:
+                distinct.append(stage.environment)
+        return distinct
 
     def _relative(self, text: str | None) -> str | None:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""
@@ -235,35 +215,31 @@ class Records:
         generate = self.status("generate", experiment=experiment.name)
         validate = self.status("validate", experiment=experiment.name)
         stream = self._artifact(generate, "stream", lambda store, benchmark: stream_key(store, benchmark, experiment))
-        return Stream(experiment, generate, validate, stream.manifest if stream else None, self._validation(validate))
-
-    def _validation(self, status: Status) -> Validation | None:
-        """Reads the result beside the page, also of a failed stage; None if the stage is unfinished or was not run."""
-        place = self.directory / f"validation-{status.scope['experiment']}"
-        result = self._read(place / "result.json")
-        if result is None or status.outcome in ("unfinished", "missing"):
-            return None
-        checks = [_check(item) for item in result.get("expectations") or [] if isinstance(item, dict)]
+        manifest = self._sound(lambda: stream.read(StreamManifest)) if stream else None
+        place = self.directory / f"validation-{experiment.name}"  # beside the page, also of a failed stage
+        is_over = validate.outcome not in ("unfinished", "missing")
+        validation = self._sound(lambda: Validation.read(place / "result.json")) if is_over else None
         docs = place / "docs" / "index.html"
-        return Validation(
-            result.get("success"), checks, docs.relative_to(self.directory).as_posix() if docs.exists() else None
-        )
+        shown = docs.relative_to(self.directory).as_posix() if validation and docs.exists() else None
+        return Stream(experiment, generate, validate, manifest, validation, shown)
 
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
         search = self._sound(lambda: SearchAnswer.read(place / SEARCH))
-        files = (read_jsonl(place / "windows.jsonl"), read_jsonl(place / "trials.jsonl"))
-        windows, trials = _last_search(*files, plan=search.plan if search else None)
+        windows = self._sound(lambda: MeasuredWindow.read_log(place / WINDOWS)) or []
+        trials = self._sound(lambda: MeasuredTrial.read_log(place / TRIALS)) or []
+        plan = _shown_plan(search, windows, trials)
+        runs = self._sound(lambda: LatencyTrial.read_log(place / LATENCY_TRIALS)) or []
         return CellRecord(
             cell,
             self.status("search", **scope),
             self.status("latency", **scope),
-            windows,
-            trials,
+            [line for line in windows if line.plan == plan],
+            [line for line in trials if line.plan == plan],
             search,
             self._sound(lambda: LatencyRun.read_all(place / LATENCY)) or [],
-            _last_runs(read_jsonl(place / "latency-trials.jsonl")),
+            list({run.fraction: run for run in runs}.values()),  # a retried stage measures every fraction again
         )
 
     def _artifact(self, status: Status, kind: str, key: Callable[[Store, Benchmark], str]) -> Artifact | None:
@@ -275,9 +251,6 @@ class Records:
             return self._sound(lambda: self.store.recall(kind, recorded or key(self.store, self.benchmark)))
         except (UserError, ValueError):  # such as sources that are gone, of which the key is made
             return None
-
-    def _read(self, path: Path) -> Json | None:
-        return self._sound(lambda: read_record(path, AGAIN))
 
     def _sound(self, read: Callable[[], T]) -> T | None:
         """Returns what `read` does; None if that is missing, or damaged, which `damaged` tells then."""
@@ -295,19 +268,14 @@ class Records:
             raise Mistakes(list(dict.fromkeys(self.damaged)))
 
 
-def _last_search(*files: list[Json], plan: str | None) -> list[list[Json]]:
-    """Keeps the lines of one search in each file: changed settings start a new search in the same files.
+def _shown_plan(search: SearchAnswer | None, windows: list[MeasuredWindow], trials: list[MeasuredTrial]) -> str | None:
+    """Identifies the search that the page shows: changed settings start a new search in the same files.
 
-    plan: identifies the search whose answer the page shows. Without an answer it is the last search; a search begins
-    with windows, so the last line of the first file that has lines identifies it.
+    Without an answer it is the last one; a search begins with windows, so the last window identifies it.
     """
-    last = plan or next((lines[-1].get("plan") for lines in files if lines), None)
-    return [[line for line in lines if line.get("plan") == last] for lines in files]
-
-
-def _last_runs(trials: list[Json]) -> list[Json]:
-    """Keeps the last run at each fraction: a retried stage measures every fraction again into the same file."""
-    return list({trial["fraction"]: trial for trial in trials if "fraction" in trial}.values())
+    if search and search.plan:
+        return search.plan
+    return windows[-1].plan if windows else trials[-1].plan if trials else None
 
 
 def load_of(run: LatencyRun) -> str:
@@ -335,11 +303,3 @@ def expected(records: Records) -> Iterable[Status]:
     for cell in records.cells:
         yield cell.search_status
         yield cell.latency_status
-
-
-def _check(item: Json) -> Check:
-    observed = item.get("observed")
-    if isinstance(observed, dict):
-        observed = ", ".join(f"{name} {value}" for name, value in observed.items())
-    shown = "" if observed is None else str(observed)
-    return Check(str(item.get("name") or "unnamed"), str(item.get("note") or ""), item.get("success"), shown)

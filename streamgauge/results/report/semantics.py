@@ -43,16 +43,16 @@ def section(records: Records) -> Section:
         cells = [cell for cell in records.cells if cell.cell.system == system.name]
         if not cells:
             continue
-        declared = next((told for cell in cells if (told := declared_by(cell))), None)
+        declared = next((one for cell in cells if (one := declared_by(cell))), None)
         texts: dict[str, str | None] = declared.model_dump() if declared else {}
         software = [cell.search.software for cell in cells if cell.search]
-        version = next((told[system.engine] for told in software if told.get(system.engine)), None)
+        version = next((versions[system.engine] for versions in software if versions.get(system.engine)), None)
         systems[system.name] = [
             f"{system.engine} {version}" if version else system.engine,
             *((texts.get(key) or UNKNOWN).replace("`", "") for key in ("state", *WORDS)),
             _ceiling(records, cells),
         ]
-    rows: list[list[Cell]] = [[fact, *told] for fact, *told in zip(facts, *systems.values(), strict=True)]
+    rows: list[list[Cell]] = [[fact, *texts] for fact, *texts in zip(facts, *systems.values(), strict=True)]
     note = "Unknown: the engine's adapter declares nothing about it."
     blocks: list[Block] = [Table(["", *systems], rows), Note(note)]
     return Section("semantics", "How each engine treats event time", lead, blocks)
@@ -92,7 +92,7 @@ def words(records: Records) -> Section:
 
 def limits(records: Records) -> str:
     """Sentences on what this machine cannot show."""
-    machines = [found.get("machine") or {} for found in records.environments]
+    machines = [environment.machine for environment in records.environments]
     cores = next((machine["cores"] for machine in machines if machine.get("cores")), None)
     if cores is None:
         return "No stage recorded its machine."
