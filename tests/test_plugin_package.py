@@ -27,6 +27,7 @@ from streamgauge.config import DelaySpec, datasets
 from streamgauge.config.reached import reached, without_own
 from streamgauge.streams.disorder.delays import table
 from streamgauge.streams.stages.session import library_zip
+from tests.command import Call, run
 from tests.measure.benches import write_bench
 from tests.oracle.test_duck import events
 from tests.plugins import installed
@@ -78,6 +79,16 @@ def test_its_delays_and_its_data_set_have_names_as_ours_have() -> None:
     assert abs(ticks[len(ticks) // 2] - 293) <= 1, "1 - sqrt(1/2) of a second"
     assert datasets.names()[-1] == "example-buses"
     assert datasets.source("example-buses", "f.csv").kinds == {"route": "string", "speed": "int64"}
+
+
+def test_a_broken_package_leaves_the_other_queries_in_the_list(plugin: Path) -> None:
+    for file in plugin.rglob("*.py"):
+        file.write_text("raise SystemExit('imported')")
+    answer = run(Call(["workloads", "--json"]))
+    assert [query["name"] for query in json.loads(answer.out)] == list(workloads.WORKLOADS.built_in)
+    assert f"workloads.{NAME}.query: streamgauge_example" in answer.err
+    assert "cannot be loaded: SystemExit: imported" in answer.err
+    assert len(answer.err.splitlines()) == 1
 
 
 def bench_of(place: Path, **more: Any) -> config.Benchmark:

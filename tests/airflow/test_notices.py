@@ -21,7 +21,7 @@ from streamgauge.config import Benchmark, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
 LINES = [{"state": "regression", "what": "b late20 q7 spark streaming p99", "said": "+12 %, noise floor 3 %"}]
-BAD = {"benchmark": "b", "run_id": "b-1", "state": "bad", "lines": LINES}
+BAD = {"version": 1, "benchmark": "b", "run_id": "b-1", "state": "bad", "complete": True, "lines": LINES}
 
 
 class Hook:

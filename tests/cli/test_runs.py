@@ -13,13 +13,12 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.result import Result
 from tests.command import Answer, Call, run
 
 
-def figure(
-    name: str, value: float, *, valid: bool = True, metric: str = "sustainable_rate_events_per_s"
-) -> results.Result:
-    return results.Result(
+def figure(name: str, value: float, *, valid: bool = True, metric: str = "sustainable_rate_events_per_s") -> Result:
+    return Result(
         "b", "e", "w", "s", "streaming", metric, "events/s", value, name, "c", low=value * 0.9, high=value * 1.1,
         valid=valid, reason="" if valid else "output wrong", machine={}, software={},
     )  # fmt: skip
@@ -67,7 +66,7 @@ def test_show(artifacts: Path) -> None:
     assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {}
     loss = {"events": 3, "of": 60, "rule": "event", "cadence": "a watermark after each event"}
     (cell := artifacts / "runs" / "two" / "cells" / "e.w.s").mkdir(parents=True)
-    write_json(cell / "search.json", {"outcome": "found", "lost_at_own_speed": loss})
+    write_json(cell / "search.json", {"version": 1, "outcome": "found", "lost_at_own_speed": loss})
     assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {
         "e.w.s": loss | {"partly": 0, "windows": None}
     }
@@ -79,7 +78,7 @@ def test_show(artifacts: Path) -> None:
     for name, more in (("late", {"compared": [compared]}), ("ordered", {})):
         (cell := artifacts / "runs" / "two" / "cells" / f"{name}.w.s").mkdir()
         claim = {"kind": "estimated", "sentence": "", "rate_events_per_s": 900.0}
-        write_json(cell / "search.json", {"outcome": "found", "claim": claim, **more})
+        write_json(cell / "search.json", {"version": 1, "outcome": "found", "claim": claim, **more})
     [shown] = call(artifacts, "runs", "show", "two", "--json").json["comparisons"]
     assert shown == compared | {"metric": "sustainable_rate_events_per_s", "reason": ""}
     assert "late w s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out

@@ -15,12 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamgauge
-from streamgauge.app.python.run import Latency, Rows
+from streamgauge.app.python.run import Latency, Rate, Rows
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import copy, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import keep
+from streamgauge.records.profile import Profile
 from tests.command import Call, run
 from tests.example_run import CELLS, RUN, benchmark, profile, record_cells, record_example
+from tests.stores import object_store
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
@@ -109,6 +112,38 @@ def test_a_stream_of_parquet_has_its_columns_as_that_of_the_command_has(tmp_path
 def test_a_frame_without_rows_has_its_columns() -> None:
     frame = Rows.of(Latency, []).pandas()
     assert list(frame.columns) == [one.name for one in fields(Latency)]
+
+
+def test_a_frame_is_of_pandas_or_of_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+    rate = Rate("late", "sum", "spark", 100.0, 90.0, None, "proven", None)
+    rows = Rows.of(Rate, [rate])
+    assert rows.polars().to_dicts() == rows.pandas().replace({float("nan"): None}).to_dict("records") == [vars(rate)]
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(UserError, match="polars is not installed here; install it, or take the table of Arrow"):
+        rows.polars()
+
+
+def test_a_run_on_a_store_is_read_as_one_here(measured: Path) -> None:
+    with object_store() as (root, _):
+        copy(measured.parents[1], place(root))
+        assert streamgauge.Run(f"{root}/runs/{RUN}").latencies == streamgauge.Run(measured).latencies
+        with pytest.raises(UserError, match=rf"{root}/runs/none: this run has no readable benchmark"):
+            streamgauge.Run(f"{root}/runs/none")
+        with pytest.raises(UserError, match=r"s3://none: no such bucket"):
+            streamgauge.Run("s3://none/runs/one")
+
+
+def test_doubts_about_the_source_come_with_what_is_made_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "no-year.csv"
+    file.write_text("time\n" + "".join(f"03-01 10:00:{second:02}\n" for second in range(60)))
+    reading = streamgauge.Reading(time="time", format="%m-%d %H:%M:%S")
+    profile = streamgauge.analyze(file, reading)
+    stream = streamgauge.generate(file, reading, target_percent=10, seed=1, out=tmp_path / "out", delay={"max": "9s"})
+    [doubt] = profile.doubts
+    assert doubt == "warning: --format has no year: the first time is taken for one of 1970; give --year"
+    assert doubt in stream.doubts
+    profile.write(tmp_path / "profile.json")
+    assert Profile.read(tmp_path / "profile.json").events == 60, "the record has no doubts"
 
 
 def test_what_is_no_run_or_damaged_is_told_in_one_line(measured: Path) -> None:

@@ -21,15 +21,15 @@ _OF_SEARCH = ("sustainable_rate_events_per_s", "interval", "constraint", "proven
 def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dict[str, Any]:
     """Returns the facts of the stage's last attempt in this run; unknown ones are left out."""
     record = log.latest(stage.name, **scope)
-    found: dict[str, Any] = {"run": log.path.name, **scope}
+    known: dict[str, Any] = {"run": log.path.name, **scope}
     outcome = record.outcome if record else {}
-    found |= _some(outcome, _OF_OUTCOME)
+    known |= _some(outcome, _OF_OUTCOME)
     if outcome.get("key"):
         artifact = store.find(outcome["artifact"], outcome["key"])
-        found |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
+        known |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
     if stage.name == "search":
-        found |= _some(search_of(log.path / "cells" / Cell(**scope).name).to_json(), _OF_SEARCH)
-    return found
+        known |= _some(search_of(log.path / "cells" / Cell(**scope).name).to_json(), _OF_SEARCH)
+    return known
 
 
 def _some(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

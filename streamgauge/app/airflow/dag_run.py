@@ -44,7 +44,7 @@ def run(
     overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
     new one. only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
 
-    Raises UserError for problems that are found before anything starts, and while another process has that run.
+    Raises UserError for problems that show before anything starts, and while another process has that run.
     """
     path, store = Path(path).absolute(), Store(artifacts)
     chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
@@ -58,7 +58,7 @@ def run(
             code = stage_runs.run(
                 path, benchmark, store, chosen, only=only, run_id=run_id, claim=claim, master=master, say=say
             )
-            return code if only else _told(benchmark, store, run_id, failed=bool(code), began=began, say=say)
+            return code if only else _ended(benchmark, store, run_id, failed=bool(code), began=began, say=say)
         return _run(path, benchmark, store, chosen, run_id=run_id, claim=claim, master=master, say=say)
 
 
@@ -97,13 +97,13 @@ def _run(
     failed = process.returncode != 0
     if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
         say(f"Airflow failed outside of the stages; see the end of {log}")
-    return _told(benchmark, store, run_id, failed=failed, began=begin, say=say)
+    return _ended(benchmark, store, run_id, failed=failed, began=begin, say=say)
 
 
-def _told(
+def _ended(
     benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bool, began: float, say: Callable[[str], None]
 ) -> int:
-    """Says what a run that has ended found, and where its page is; returns its exit code."""
+    """Says what a run that has ended measured, and where its page is; returns its exit code."""
     directory = store.run(run_id)
     summary.show(benchmark, store, RunLog(directory))
     page = directory / "index.html"
@@ -158,7 +158,7 @@ def _relay(
     say: Callable[[str], None],
 ) -> None:
     """Reports each stage's start and end, the step in between, and what is left, until the process ends."""
-    told: dict[str, str] = {}
+    states: dict[str, str] = {}
     watch = Watch(benchmark, log)
     running = True
     with Live(watch.state, sys.stdout):
@@ -167,8 +167,8 @@ def _relay(
             stages = run_log.stages()
             watch.seen(stages)
             for stage in stages:
-                if told.get(stage.attempt) != stage.state:
-                    told[stage.attempt] = stage.state
+                if states.get(stage.attempt) != stage.state:
+                    states[stage.attempt] = stage.state
                     rest = f"  ({watch.left})" if stage.state == "started" else ""
                     say(stage_runs.line(stage) + rest)
             if running:

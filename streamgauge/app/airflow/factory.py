@@ -92,6 +92,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
+        auto_register=False,
         tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
         user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
@@ -137,7 +138,7 @@ def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
         name=f"{benchmark.name} is late",
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(seconds=max(benchmark.timeouts.least.seconds, benchmark.timeouts.factor * seconds)),
-        callback=AsyncCallback(late.told, {"benchmark": benchmark.name}),
+        callback=AsyncCallback(late.warn, {"benchmark": benchmark.name}),
     )
 
 
@@ -263,9 +264,9 @@ def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
     }  # fmt: skip
 
 
-def _names(title: str, told: str, names: list[str]) -> Param:
+def _names(title: str, what: str, names: list[str]) -> Param:
     return Param(
-        names, type="array", title=title, description=told, items={"type": "string", "enum": names}, examples=names,
+        names, type="array", title=title, description=what, items={"type": "string", "enum": names}, examples=names,
         minItems=1, uniqueItems=True,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 log = logging.getLogger("streamgauge")
 
 
-async def told(benchmark: str, **context: Any) -> None:
+async def warn(benchmark: str, **context: Any) -> None:
     """Writes a warning to the triggerer's log; Airflow itself lists the missed deadline of the run."""
     run = (context.get("context") or {}).get("dag_run") or {}
     log.warning("%s: the night %s is late: it has not ended within its estimated time", benchmark,

@@ -18,16 +18,33 @@ from typing import Any
 import urllib3
 
 from streamgauge.base.errors import Damaged, UserError
-from streamgauge.base.jsonl import append_json, read_jsonl, read_record
 from streamgauge.base.plugins import loaded
 from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
+from streamgauge.records.night import Delivery, NightLine, NightReport
 
 log = logging.getLogger("streamgauge")
 REPORT, DELIVERED = "nightly.json", "notices.jsonl"
-Report = dict[str, Any]
+
+
+class Notice(NightReport):
+    """The report of a night, with the path of the page of all nights."""
+
+    page: str
+
+    @property
+    def subject(self) -> str:
+        return f"Streamgauge {self.benchmark}: {self.state} ({self.run_id})"
+
+    @property
+    def text(self) -> str:
+        """The report as plain text; chat services show the value of a webhook's key `text`."""
+        return "\n".join([self.subject, *map(str, self.lines), f"page: {self.page}"])
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"text": self.text}
 
 
 def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
@@ -36,24 +53,24 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     context: Airflow's, for its notifiers. Nothing is delivered where only problems are to be reported and there are
     none. Raises UserError for channels that failed.
     """
-    settings, report = benchmark.nightly or Nightly(), report_of(benchmark, run)
-    for line in report["lines"]:
-        log.info("%s: %s: %s", line["state"], line["what"], line["said"])
+    settings, notice = benchmark.nightly or Nightly(), report_of(benchmark, run)
+    for line in notice.lines:
+        log.info("%s", line)
     if settings.heartbeat is not None:
-        beat(settings.heartbeat, report)
-    if report["state"] == "good" and settings.notify == "problems":
+        beat(settings.heartbeat, notice)
+    if notice.state == "good" and settings.notify == "problems":
         return []
     run.mkdir(parents=True, exist_ok=True)  # it is missing if not even the first stage could start
-    delivered = {record["channel"] for record in read_jsonl(run / DELIVERED)}
+    delivered = {record.channel for record in Delivery.read_log(run / DELIVERED)}
     channels: dict[str, Callable[[], None]] = {}
     if webhook := settings.webhook:
-        channels["webhook"] = lambda: post(webhook, report)
+        channels["webhook"] = lambda: post(webhook, notice.to_json())
     if email := settings.email:
-        channels["email"] = lambda: mail(email, report)
+        channels["email"] = lambda: mail(email, notice)
     if variable := settings.apprise_variable:
-        channels["apprise"] = lambda: apprised(variable, report)
+        channels["apprise"] = lambda: apprised(variable, notice)
     for number, one in enumerate(settings.notifiers):  # one class may tell several channels
-        channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, report, context)
+        channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, notice, context)
     problems = []
     for name in channels.keys() - delivered:
         try:
@@ -62,66 +79,52 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
             problems.append(f"nightly.{name}: not delivered: {_harmless(problem)}")
         else:
             log.info("report delivered by %s", name)
-            append_json(run / DELIVERED, {"channel": name})
+            Delivery(channel=name).append(run / DELIVERED)
             delivered.add(name)
     if problems:
         raise UserError("; ".join(sorted(problems)))
     return sorted(delivered)
 
 
-def beat(settings: Webhook, report: Report) -> None:
+def beat(settings: Webhook, notice: Notice) -> None:
     """Tells a monitor that the night took place. A failure is a log line: the monitor alarms by itself."""
     try:
-        post(settings, {key: report.get(key) for key in ("benchmark", "run_id", "state")})
+        post(settings, notice.model_dump(include={"benchmark", "run_id", "state"}))
     except (UserError, OSError, urllib3.exceptions.HTTPError) as problem:
         log.warning("nightly.heartbeat: not delivered: %s", _harmless(problem))
 
 
-def report_of(benchmark: Benchmark, run: Path) -> Report:
+def report_of(benchmark: Benchmark, run: Path) -> Notice:
     """The report that the stage regressions left, with a line added if the stage did not run to its end."""
     try:
-        report: Report = read_record(run / REPORT, "delete the file")
+        report = NightReport.read(run / REPORT, "delete the file")
     except (OSError, Damaged):
-        report = {"benchmark": benchmark.name, "run_id": run.name, "complete": False, "lines": []}
-    if not report.get("complete", True):
+        report = NightReport(benchmark=benchmark.name, run_id=run.name, state="open", complete=False)
+    if not report.complete:
         last = RunLog(run).latest("regressions")
         why = (last and last.error) or "the stage did not run to its end"
-        line = {"state": "failed", "what": "regressions", "said": why}
-        report |= {"state": "bad", "lines": [*report["lines"], line]}
-    page = str(run.parents[1] / "dashboard.html")
-    return {**report, "page": page, "text": _text(report, page)}
+        lines = (*report.lines, NightLine("failed", "regressions", why))
+        report = report.model_copy(update={"state": "bad", "lines": lines})
+    return Notice.model_construct(**dict(report), page=str(run.parents[1] / "dashboard.html"))
 
 
-def _text(report: Report, page: str) -> str:
-    """The report as plain text; chat services show the value of a webhook's key `text`."""
-    return "\n".join([_subject(report), *_lines(report), f"page: {page}"])
-
-
-def _lines(report: Report) -> list[str]:
-    return [f"{line['state']}: {line['what']}: {line['said']}" for line in report["lines"]]
-
-
-def _subject(report: Report) -> str:
-    return f"Streamgauge {report['benchmark']}: {report['state']} ({report['run_id']})"
-
-
-def post(settings: Webhook, report: Report) -> None:
-    """Posts the report as JSON. Raises UserError for any answer but 2xx: redirects are not followed."""
+def post(settings: Webhook, body: dict[str, Any]) -> None:
+    """Posts a JSON object. Raises UserError for any answer but 2xx: redirects are not followed."""
     url = filled(settings.url, "url") if settings.url else value_of(settings.url_variable or "", "url_variable")
     headers = secret_headers(settings.headers_from_env)
     logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)  # below that it logs URLs
     timeout = urllib3.Timeout(total=settings.timeout.seconds)
     with urllib3.PoolManager(timeout=timeout, retries=False) as pool:
-        answer = pool.request("POST", url, json=report, headers={"Content-Type": "application/json", **headers})
+        answer = pool.request("POST", url, json=body, headers={"Content-Type": "application/json", **headers})
     if not 200 <= answer.status < 300:
         raise UserError(f"the webhook answered HTTP {answer.status}")
 
 
-def mail(settings: Email, report: Report) -> None:
+def mail(settings: Email, notice: Notice) -> None:
     message = EmailMessage()
-    message["Subject"] = _subject(report)
+    message["Subject"] = notice.subject
     message["From"], message["To"] = settings.sender, ", ".join(settings.to)
-    message.set_content("\n".join([*_lines(report), "", f"page: {report['page']}"]))
+    message.set_content("\n".join([*map(str, notice.lines), "", f"page: {notice.page}"]))
     trusted, seconds = ssl.create_default_context(), settings.timeout.seconds
     with (
         smtplib.SMTP_SSL(settings.host, settings.port, timeout=seconds, context=trusted)
@@ -138,7 +141,7 @@ def mail(settings: Email, report: Report) -> None:
         server.send_message(message)
 
 
-def apprised(variable: str, report: Report) -> None:
+def apprised(variable: str, notice: Notice) -> None:
     """Tells the report by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
     import apprise  # it takes a second
 
@@ -148,30 +151,30 @@ def apprised(variable: str, report: Report) -> None:
             raise UserError(f"apprise_variable: the URL number {number} in {variable} is none that Apprise knows")
     kind = {"good": apprise.NotifyType.SUCCESS, "bad": apprise.NotifyType.FAILURE}
     if not services.notify(
-        title=_subject(report), body=report["text"], notify_type=kind.get(report["state"], apprise.NotifyType.WARNING)
+        title=notice.subject, body=notice.text, notify_type=kind.get(notice.state, apprise.NotifyType.WARNING)
     ):
         raise UserError("a service of Apprise did not take it; its log line says which")
 
 
-def notified(settings: Notifier, report: Report, context: Any) -> None:
+def notified(settings: Notifier, notice: Notice, context: Any) -> None:
     """Tells the report by a notifier of Airflow. Raises UserError if there is none of that name."""
     module, _, name = settings.notifier.rpartition(".")
     made = loaded(f"{module}:{name}", "no such notifier")
     if not callable(made):
         raise UserError(f"no such notifier: {settings.notifier} is no class")
     arguments = filled(settings.arguments, "arguments")
-    made(**{key: _filled(value, report) for key, value in arguments.items()}).notify(context)
+    made(**{key: _filled(value, notice) for key, value in arguments.items()}).notify(context)
 
 
-def _filled(value: Any, report: Report) -> Any:
+def _filled(value: Any, notice: Notice) -> Any:
     """Returns a text with {text}, {state} and {page} replaced, also within lists and objects."""
     if isinstance(value, str):
-        for key in ("text", "state", "page"):
-            value = value.replace(f"{{{key}}}", str(report[key]))
+        for key, text in (("text", notice.text), ("state", notice.state), ("page", notice.page)):
+            value = value.replace(f"{{{key}}}", text)
         return value
     if isinstance(value, dict):
-        return {key: _filled(one, report) for key, one in value.items()}
-    return [_filled(one, report) for one in value] if isinstance(value, list) else value
+        return {key: _filled(one, notice) for key, one in value.items()}
+    return [_filled(one, notice) for one in value] if isinstance(value, list) else value
 
 
 def _harmless(problem: Exception) -> str:

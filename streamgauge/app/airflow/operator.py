@@ -64,9 +64,9 @@ class StageOperator(BaseOperator):
                 self._submit(log)
         except UserError as problem:  # a command works on this run
             raise AirflowFailException(str(problem)) from None
-        found = facts(Store(self.artifacts), log, self.stage, self.scope)
+        known = facts(Store(self.artifacts), log, self.stage, self.scope)
         for asset in self.outlets:
-            context["outlet_events"][asset].extra.update(found)
+            context["outlet_events"][asset].extra.update(known)
 
     def _submit(self, log: RunLog) -> None:
         before = {record.attempt for record in log.stages()}
@@ -75,10 +75,10 @@ class StageOperator(BaseOperator):
             self.hook.submit(self.application)
         except AirflowTaskTimeout:
             limit = self.execution_timeout.total_seconds() if self.execution_timeout else 0.0
-            told = f"took longer than {limit:,.0f} s, which counts as hung (timeouts in the benchmark file)"
+            why = f"took longer than {limit:,.0f} s, which counts as hung (timeouts in the benchmark file)"
             started = log.latest(self.stage.name, **self.scope)
             attempt = started.attempt if started and started.attempt not in before else None
-            log.failed(self.stage.name, self.scope, Outage(told), attempt)
+            log.failed(self.stage.name, self.scope, Outage(why), attempt)
             raise
         except AirflowException as problem:
             attempts = [record for record in log.stages() if record.attempt not in before]
@@ -114,9 +114,9 @@ class StageOperator(BaseOperator):
 
     def connected(self) -> SparkSubmitHook:
         """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
-        told = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
+        about_run = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
         scope = (f"--{key}={value}" for key, value in self.scope.items())
-        arguments = [*told, "--overrides", self.overrides, *scope]
+        arguments = [*about_run, "--overrides", self.overrides, *scope]
         master, extra = self._connection()
         try:
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)

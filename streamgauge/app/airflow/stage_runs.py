@@ -57,20 +57,20 @@ def run(
         before = records.latest(stage.name, **scope)
         if before is not None and before.state == "done" and stage.name != only:
             continue
-        told = " ".join([stage.name, *scope.values()])
-        say(f"  started {told}")
+        name = " ".join([stage.name, *scope.values()])
+        say(f"  started {name}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
         arguments += ["--overrides", json.dumps(overrides), *(f"--{key}={value}" for key, value in scope.items())]
         began, begin = time.monotonic(), size_bytes(log)
 
-        def state(told: str = told, began: float = began, begin: int = begin) -> str:
-            return f"  {told}, {took(time.monotonic() - began)}{last_step(log, begin)}"
+        def state(name: str = name, began: float = began, begin: int = begin) -> str:
+            return f"  {name}, {took(time.monotonic() - began)}{last_step(log, begin)}"
 
         with Live(state, sys.stdout):
             _submit(stage, arguments, master or "local[2]", log, claim)
         record = records.latest(stage.name, **scope)
         if record is None or record == before:
-            raise UserError(f"{told}: spark-submit failed before the stage began; see the end of {log}")
+            raise UserError(f"{name}: spark-submit failed before the stage began; see the end of {log}")
         say(line(record))
         if record.state != "done":
             return 1
@@ -85,17 +85,17 @@ def tasks(benchmark: Benchmark, only: str | None) -> list[tuple[Stage, dict[str,
         return [(stage, scope) for stage in stages.values() for scope in scopes_of(benchmark, stage.scope)]
     if only not in stages:
         raise UserError(f"--only: found {only!r}, allowed: {', '.join(stages)}")
-    found: list[tuple[Stage, dict[str, str]]] = []
+    steps: list[tuple[Stage, dict[str, str]]] = []
 
     def add(stage: Stage, scope: dict[str, str]) -> None:
         for one, narrower in needed_before(stage, scope):
             add(one, narrower)
-        if (stage, scope) not in found:
-            found.append((stage, scope))
+        if (stage, scope) not in steps:
+            steps.append((stage, scope))
 
     for scope in scopes_of(benchmark, stages[only].scope):
         add(stages[only], scope)
-    return found
+    return steps
 
 
 def line(stage: StageRecord) -> str:
@@ -118,7 +118,7 @@ def last_step(log: Path, begin: int) -> str:
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    steps = (found[1].strip() for line in reversed(lines) if (found := _LOGGED.search(line)))
+    steps = (match[1].strip() for line in reversed(lines) if (match := _LOGGED.search(line)))
     return next((f" ({step})" for step in steps), "")
 
 

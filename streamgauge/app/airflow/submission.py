@@ -46,21 +46,21 @@ def settings(
     pythons = {"spark.pyspark.python": theirs, "spark.pyspark.driver.python": theirs if cluster else python}
     options = session.BATCH_JVM if cluster else session.driver_options()
     base = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": options}
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "conf": {**base, **pythons, **conf},
         "deploy_mode": "cluster" if cluster else "client",
         "env_vars": {"PYSPARK_PYTHON": theirs, "PYSPARK_DRIVER_PYTHON": python},
         "application_args": list(arguments),
     }
     if cluster:
-        at = found["application_args"].index("--config") + 1
-        file = found["application_args"][at]
-        found["application_args"][at] = Path(file).name
-        found["files"] = file
-        found["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        at = parameters["application_args"].index("--config") + 1
+        file = parameters["application_args"][at]
+        parameters["application_args"][at] = Path(file).name
+        parameters["files"] = file
+        parameters["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if hidden:
-        found["properties_file"] = str(written(hidden, _temporary()))
-    return found | {"archives": ",".join(archives) or None}
+        parameters["properties_file"] = str(written(hidden, _temporary()))
+    return parameters | {"archives": ",".join(archives) or None}
 
 
 def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, str]) -> None:

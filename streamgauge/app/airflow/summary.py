@@ -12,6 +12,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.latency import LatencyRun
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -57,10 +58,10 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
         if stream is None:
             table.add_row(experiment.name, experiment.wanted, "", "not made", "", "")
             continue
-        found = stream.manifest
-        events, out = found["events"], found["achieved_out_of_order"]
+        manifest = stream.read(StreamManifest)
+        events, out = manifest.events, manifest.achieved_out_of_order
         percent = f"{100 * out / events:.4g} %" if events else ""
-        table.add_row(experiment.name, experiment.wanted, str(out), percent, str(events), found["sha256"][:16])
+        table.add_row(experiment.name, experiment.wanted, str(out), percent, str(events), manifest.sha256[:16])
     return table
 
 

@@ -99,7 +99,7 @@ def main() -> None:
         code, lines = STOPPED, ["stopped"]
     except usage.Error as problem:
         # a command whose code 2 is an answer has another one for mistakes
-        code, lines = max(2, getattr(problem, "exit_code", 2)), usage.told(problem)
+        code, lines = max(2, getattr(problem, "exit_code", 2)), usage.lines_of(problem)
     for line in lines:
         tell(f"streamgauge: {line}", sys.stderr)
     sys.exit(code)

@@ -6,12 +6,14 @@ import errno
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import Field
 
 from streamgauge import config
 from streamgauge.app.cli import options, source_options, usage, workplace
@@ -20,6 +22,7 @@ from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import ScratchStore
+from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.profile import Profile
 
 Master = Annotated[
@@ -51,7 +54,7 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Measure how disordered an event file is."""
-    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # found now, not after the measurement
+    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # now, not after the measurement
         why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
         raise UserError(f"--profile {save}: cannot be written: {why}")
     if save is not None and save.exists() and not save.is_file():
@@ -59,21 +62,27 @@ def analyze(
     if save is not None:
         workplace.keep_sources("--profile", save, files)
     source = source_options.source(files, reading)
-    profile, doubts = measured(source, full=full, master=master)
+    profile = measured(source, full=full, master=master)
     if save is not None:
         try:
             profile.write(save)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
-    _warn(doubts + doubtful(profile))
+    _warn(profile.doubts)
     if as_json:
         typer.echo(json.dumps(as_json_object(profile)))
     else:
         show(profile)
 
 
-def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> tuple[Profile, list[str]]:
-    """The profile of a source, and the doubts about how it is read. Raises UserError."""
+class Measured(Profile):
+    """A profile, with doubts about how its source is read, which are in no record."""
+
+    doubts: tuple[str, ...] = Field(default=(), exclude=True)
+
+
+def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> Measured:
+    """The profile of a source. Raises UserError."""
     benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
@@ -87,12 +96,14 @@ def measured(source: config.Source, *, full: bool = False, master: str | None = 
             events = ingest.run(workers, benchmark, store, lines=False)
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, benchmark, store, full=full)
-        return Profile.read(artifact.file("profile.json"), "analyze again"), events.manifest["doubts"]
+        profile = Profile.read(artifact.file("profile.json"), "analyze again")
+        doubts = (*map(options.named, events.read(EventsManifest).doubts), *doubtful(profile))
+        return Measured.model_construct(**dict(profile), doubts=doubts)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Figures of a stream that was generated, and its files."""
+    """Figures of a stream that was generated, its files, and doubts and hints about the source."""
 
     events: int
     source_out_of_order: int
@@ -103,6 +114,7 @@ class Generated:
     quarantined: int
     quarantine_reasons: dict[str, int]
     files: list[str]
+    doubts: list[str]
 
 
 def generate(
@@ -183,8 +195,8 @@ def generate(
     if save_bad is not None:
         quarantine.check(save_bad, out)
         workplace.keep_sources("--quarantine", save_bad, files)
-    made, doubts = streamed(source, experiment, out, master, save_bad)
-    _warn(doubts)
+    made = streamed(source, experiment, out, master, save_bad)
+    _warn(made.doubts)
     if as_json:
         typer.echo(json.dumps(vars(made)))
         return
@@ -208,8 +220,8 @@ def streamed(
     out: Path,
     master: str | None = None,
     save_bad: Path | None = None,
-) -> tuple[Generated, list[str]]:
-    """Generates a stream in a new folder; returns its figures, and doubts and hints about the source. Raises UserError.
+) -> Generated:
+    """Generates a stream in a new folder; returns its figures. Raises UserError.
 
     save_bad: where the lines go that cannot be read.
     """
@@ -221,7 +233,7 @@ def streamed(
         table(experiment.delay, source.tick)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.stages import generate as stage
-        from streamgauge.streams.stages import ingest, stream_texts
+        from streamgauge.streams.stages import ingest
 
         with workplace.progress("reading the source"):
             events = ingest.run(workers, benchmark, store)
@@ -230,21 +242,21 @@ def streamed(
         bad = quarantine.counted(events)
         with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
             written = workplace.published(artifact, out)
-    manifest = artifact.manifest
-    kinds = dict.fromkeys(("files", *stream_texts.FILES.values()))
-    made = Generated(
-        events=manifest["events"],
-        source_out_of_order=manifest["source_out_of_order"],
-        target_out_of_order=manifest["target_out_of_order"],
-        achieved_out_of_order=manifest["achieved_out_of_order"],
-        feasible_max=manifest["feasible_max"],
-        sha256=manifest["sha256"],
+    manifest, of_events = artifact.read(StreamManifest), events.read(EventsManifest)
+    names = (*manifest.files, *manifest.csv_files, *manifest.jsonl_files, *manifest.kafka_files)
+    hints = [f"hint: {hint.text}" for hint in of_events.in_file.hints]
+    return Generated(
+        events=manifest.events,
+        source_out_of_order=manifest.source_out_of_order,
+        target_out_of_order=manifest.target_out_of_order,
+        achieved_out_of_order=manifest.achieved_out_of_order,
+        feasible_max=manifest.feasible_max,
+        sha256=manifest.sha256,
         quarantined=sum(bad.values()),
         quarantine_reasons=bad,
-        files=[str(written / name) for kind in kinds for name in manifest.get(kind, ())],
+        files=[str(written / name) for name in names],
+        doubts=[options.named(doubt) for doubt in (*of_events.doubts, *hints)],
     )
-    hints = [f"hint: {hint['text']}" for hint in events.manifest["in_file"]["hints"]]
-    return made, [*events.manifest["doubts"], *hints]
 
 
 def datasets(
@@ -258,13 +270,13 @@ def datasets(
         text = known.pasted(name)
         tell(text.rstrip("\n"), {"name": name, "description": known.description(name), "yaml": text}, as_json)
         return
-    found = {each: known.description(each) for each in known.names()}
-    tell("\n".join(f"{each}: {said}" for each, said in found.items()), {"datasets": found}, as_json)
+    described = {each: known.description(each) for each in known.names()}
+    tell("\n".join(f"{each}: {said}" for each, said in described.items()), {"datasets": described}, as_json)
 
 
-def _warn(doubts: list[str]) -> None:
+def _warn(doubts: Iterable[str]) -> None:
     for doubt in doubts:
-        typer.echo(options.named(doubt), err=True)
+        typer.echo(doubt, err=True)
 
 
 def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:

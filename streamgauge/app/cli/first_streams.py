@@ -60,7 +60,7 @@ def _reachable(
     groups: Sequence[RowGroup], targets: Sequence[int], longest: Duration, source: Source
 ) -> list[tuple[int, Duration]]:
     """Targets that can be met, each with the shortest delay that meets it."""
-    found = []
+    streams = []
     for target in targets:
         for delay in (Duration(longest.ps * factor) for factor in _LONGER):
             wanted = Experiment(name="late", target_percent=target, delay=DelaySpec(max=delay), seed=1)
@@ -68,9 +68,9 @@ def _reachable(
                 reach.solution(groups, wanted, source.tick)
             except Infeasible:
                 continue
-            found.append((target, delay))
+            streams.append((target, delay))
             break
-    return found
+    return streams
 
 
 def _chosen(

@@ -74,42 +74,44 @@ def init(
     place = workplace.located(file)
     stat_source(place)
     year, zone = reading.year, reading.zone
-    found = guess(place, workplace.format_of(place), reading.time, reading.event_time(), year, zone)
-    chosen = found.times[_asked([_described(one.keys()) for one in found.times])]
+    guessed = guess(place, workplace.format_of(place), reading.time, reading.event_time(), year, zone)
+    chosen = guessed.times[_asked([_described(one.keys()) for one in guessed.times])]
     came = reading.arrival_column()
     arrivals = {"arrival": {key: value for key, value in came.items() if value and value != "UTC"}} if came else {}
-    source = options.parse(config.Source, found.source(place, chosen) | arrivals, "source")
+    source = options.parse(config.Source, guessed.source(place, chosen) | arrivals, "source")
     with options.speaking():
         looked = sample(source)
     first, last = looked.span
     doubts = [chosen.doubt] if chosen.doubt else []
-    doubts += [f"also possible: --time {one.name}  ({_described(one.keys())})" for one in found.times if one != chosen]
+    doubts += [
+        f"also possible: --time {one.name}  ({_described(one.keys())})" for one in guessed.times if one != chosen
+    ]
     doubts += [
         f"{option} has no effect: each time tells its own, or is a number"
         for option, key in (("--year", year and "year"), ("--zone", zone != "UTC" and "zone"))
         if key and key not in chosen.form
     ]
     notes = []
-    if found.free_text:
+    if guessed.free_text:
         notes.append("lines go on as free text: no column is offered; write those that you need into source.columns")
-    if found.left_out:
+    if guessed.left_out:
         notes.append(
-            f"columns beyond the first {len(found.columns)} are left out: {', '.join(found.left_out[:20])}"
-            f"{', …' if len(found.left_out) > 20 else ''}; write those that you need into source.columns"
+            f"columns beyond the first {len(guessed.columns)} are left out: {', '.join(guessed.left_out[:20])}"
+            f"{', …' if len(guessed.left_out) > 20 else ''}; write those that you need into source.columns"
         )
-    told = doubts + notes + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
+    all_doubts = doubts + notes + [options.named(doubt.removeprefix("warning: ")) for doubt in looked.doubts]
     times, read = looked.parsed.events["event_time"].to_pylist(), looked.lines - len(looked.bad)
     shown = [
         (moment(at, source.tick), line.decode().strip()[:80])
         for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False)
     ]
-    described = found.source(_relative(file, out), chosen) | arrivals
+    described = guessed.source(_relative(file, out), chosen) | arrivals
     kept = len(described.get("columns", ()))
     delay = _delay(last - first, len(times), PS[source.tick])
     try:
         streams = first_streams(source, looked, delay)
     except UserError as problem:  # of a line that the sample did not reach
-        told.append(str(problem))
+        all_doubts.append(str(problem))
         streams = first_streams(source, looked, delay, small=False)
     hints = looked.hints if streams.hints is None else streams.hints
     if streams.sorted:
@@ -134,12 +136,12 @@ def init(
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {show_ticks(last - first, source.tick)} in these lines",
         f"disorder  {streams.disorder} are out of order",
-        *(f"doubt     {_one_line(doubt)}" for doubt in told),
+        *(f"doubt     {_one_line(doubt)}" for doubt in all_doubts),
         *(f"hint      {_one_line(hint.text)}" for hint in hints),
         f"streams   {' and '.join(streams.names)}{_SORTED if streams.sorted else ''}",
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
-    facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": told}
+    facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": all_doubts}
     facts |= {"hints": hints_json(hints), "disorder": asdict(streams.disorder), "experiments": streams.names}
     tell("\n".join(lines), facts, as_json)
 

@@ -41,25 +41,26 @@ def compare(
     from streamgauge.app.nights.files import read_sample
     from streamgauge.stats import ab
 
-    found = ab.compare(
+    comparison = ab.compare(
         read_sample(baseline),
         read_sample(candidate),
         higher_is_better=higher_is_better,
         smallest_effect=effect,
         self_comparison=(read_sample(same[0]), read_sample(same[1])) if same else None,
     )
-    code = {"worse": _WORSE, "inconclusive": _UNKNOWN}.get(found.verdict, 0) if exit_code else 0
+    code = {"worse": _WORSE, "inconclusive": _UNKNOWN}.get(comparison.verdict, 0) if exit_code else 0
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(found)))
+        typer.echo(json.dumps(dataclasses.asdict(comparison)))
         raise typer.Exit(code)
-    interval = f"{found.interval[0]:.4f} to {found.interval[1]:.4f}" if found.interval else "none"
-    typer.echo(f"verdict            {found.verdict}: {found.reason}")
-    typer.echo(f"ratio              {found.ratio:.4f}   interval ({found.confidence:.0%}) {interval}")
+    interval = f"{comparison.interval[0]:.4f} to {comparison.interval[1]:.4f}" if comparison.interval else "none"
+    typer.echo(f"verdict            {comparison.verdict}: {comparison.reason}")
+    typer.echo(f"ratio              {comparison.ratio:.4f}   interval ({comparison.confidence:.0%}) {interval}")
     typer.echo(
-        f"noise floor        {_percent(found.noise_floor)}   detectable effect {_percent(found.detectable_effect)}"
-        f"   smallest that matters {_percent(found.smallest_effect)}"
+        f"noise floor        {_percent(comparison.noise_floor)}"
+        f"   detectable effect {_percent(comparison.detectable_effect)}"
+        f"   smallest that matters {_percent(comparison.smallest_effect)}"
     )
-    typer.echo(f"values             {found.n_baseline} and {found.n_candidate}")
+    typer.echo(f"values             {comparison.n_baseline} and {comparison.n_candidate}")
     raise typer.Exit(code)
 
 
@@ -82,27 +83,27 @@ def changes(
     from streamgauge.stats.changes import find
 
     history = read_history(file)
-    found = find(history.values, history.days, segment=segment, magnitude=magnitude, alpha=alpha, series=series)
+    outcome = find(history.values, history.days, segment=segment, magnitude=magnitude, alpha=alpha, series=series)
     points = [
         {"time": history.times[c.index], "value": history.values[c.index], **dataclasses.asdict(c)}
-        for c in found.changes
+        for c in outcome.changes
     ]
-    worse = any((change.magnitude < 0) == higher_is_better for change in found.changes)
-    code = 0 if not exit_code else _WORSE if worse else _UNKNOWN if found.reason else 0
+    worse = any((change.magnitude < 0) == higher_is_better for change in outcome.changes)
+    code = 0 if not exit_code else _WORSE if worse else _UNKNOWN if outcome.reason else 0
     if as_json:
         gaps = [{"after": after, "before": before, "days": days} for after, before, days in history.gaps]
-        typer.echo(json.dumps({**dataclasses.asdict(found), "changes": points, "gaps": gaps}))
+        typer.echo(json.dumps({**dataclasses.asdict(outcome), "changes": points, "gaps": gaps}))
         raise typer.Exit(code)
-    for point, change in zip(points, found.changes, strict=True):
+    for point, change in zip(points, outcome.changes, strict=True):
         interval = f" ({change.interval[0]:+.1%} to {change.interval[1]:+.1%})" if change.interval else ""
         typer.echo(
             f"{point['time']}  {change.magnitude:+.1%}{interval}  {change.before:g} → {change.after:g}"
             f"  confidence {change.confidence:.4%}"
         )
     typer.echo(
-        found.reason
-        or f"{len(points)} change points in {found.n} values; noise {_percent(found.noise)}, "
-        f"detectable within {segment} values {_percent(found.detectable)}; {len(history.gaps)} gaps"
+        outcome.reason
+        or f"{len(points)} change points in {outcome.n} values; noise {_percent(outcome.noise)}, "
+        f"detectable within {segment} values {_percent(outcome.detectable)}; {len(history.gaps)} gaps"
     )
     raise typer.Exit(code)
 

@@ -9,6 +9,7 @@ from typing import Any
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.records.loss import Loss
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.keys import stream_key
 
 #: larger streams are counted in a run, and not by `check`: below a second for each cell, sessions apart
@@ -19,17 +20,17 @@ def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
     """The loss of each cell by name; without cells whose stream is not built or is too large to be read here."""
     from streamgauge.bench.measure.own_speed import own_speed
 
-    found: dict[str, dict[str, Any]] = {}
+    lost: dict[str, dict[str, Any]] = {}
     for cell in benchmark.all_cells():
         stream = store.find("stream", stream_key(store, benchmark, benchmark.experiment(cell.experiment)))
-        if stream is not None and stream.manifest["events"] <= MOST_EVENTS:
+        if stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
             parts = benchmark.workload(cell.workload), benchmark.system(cell.system), benchmark.replay.partitions
-            found[cell.name] = dataclasses.asdict(own_speed(stream, *parts))
-    return found
+            lost[cell.name] = dataclasses.asdict(own_speed(stream, *parts))
+    return lost
 
 
-def lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def lines(lost: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yields a line for each cell that may lose an event."""
-    for name, fields in found.items():
+    for name, fields in lost.items():
         if (loss := Loss(**fields)).rule != "never":
             yield f"{name}: {loss.sentence}"

@@ -89,9 +89,9 @@ def calibrate(
     if real:
         from streamgauge.bench.measure.calibrate import calibrate_for_real
 
-        found = calibrate_for_real(behaviour, settings, seeds, seed)
+        outcome = calibrate_for_real(behaviour, settings, seeds, seed)
     else:
-        found = simulate.calibrate(behaviour, settings, seeds, seed)
+        outcome = simulate.calibrate(behaviour, settings, seeds, seed)
     searches = [
         {
             "rate_events_per_s": done.rate_events_per_s,
@@ -100,34 +100,35 @@ def calibrate(
             "outcome": done.outcome,
             "reason": done.reason,
         }
-        for done in found.searches
+        for done in outcome.searches
     ]
-    seconds = statistics.median(found.seconds)
+    seconds = statistics.median(outcome.seconds)
     record = {
-        "truth": found.truth_events_per_s,
-        "bias": found.bias,
-        "sd": found.deviation,
-        "coverage": found.coverage,
+        "truth": outcome.truth_events_per_s,
+        "bias": outcome.bias,
+        "sd": outcome.deviation,
+        "coverage": outcome.coverage,
         "seconds": seconds,
         "searches": searches,
     }
     if as_json:
         typer.echo(json.dumps(_finite(record)))
         return
-    for number, done in enumerate(found.searches, 1):
+    for number, done in enumerate(outcome.searches, 1):
         low, high = done.interval or (math.nan, math.nan)
         typer.echo(
             f"{number:3}  {done.rate_events_per_s:14,.0f}  {low:,.0f} to {high:,.0f}  {done.outcome}: {done.reason}"
         )
     typer.echo(
-        f"truth {found.truth_events_per_s:,.0f} events/s; median error {found.bias:+.2%}, sd {found.deviation:.2%}"
+        f"truth {outcome.truth_events_per_s:,.0f} events/s; median error {outcome.bias:+.2%}, "
+        f"sd {outcome.deviation:.2%}"
     )
     kind = (
         "t over processes"
         if processes > 1
         else "from the fit alone: one process cannot show the spread between processes"
     )
-    typer.echo(f"the truth lies in {found.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
+    typer.echo(f"the truth lies in {outcome.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
 
 
 def trial(
@@ -221,21 +222,21 @@ def search(
         prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()),
         workplace.progress(f"search {cell.name}", expected_s),
     ):
-        found = stage.run(benchmark, store, cell, run, long_runs)
+        answer = stage.run(benchmark, store, cell, run, long_runs)
     directory = stage.cell_directory(run, cell)
     if as_json:
         trials = [
             line.model_dump(include={"number", "purpose", "rate_events_per_s", "outcome", "reason", "correct"})
             for line in MeasuredTrial.read_log(directory / TRIALS)
-            if line.plan == found.plan
+            if line.plan == answer.plan
         ]
-        typer.echo(json.dumps(_finite({**found.to_json(), "trial_records": trials})))
+        typer.echo(json.dumps(_finite({**answer.to_json(), "trial_records": trials})))
         return
-    claim, loss = found.claim, found.lost_at_own_speed
+    claim, loss = answer.claim, answer.lost_at_own_speed
     assert claim
     assert loss
-    below, above = (None if rate is None else f"{rate:,.0f}" for rate in found.proven)
-    over = f"over {len(found.processes)} processes" if found.interval_of == "processes" else "of the fit alone"
+    below, above = (None if rate is None else f"{rate:,.0f}" for rate in answer.proven)
+    over = f"over {len(answer.processes)} processes" if answer.interval_of == "processes" else "of the fit alone"
     if claim.rate_events_per_s is None:
         typer.echo(f"sustainable rate  none  ({claim.kind})")
     else:
@@ -245,12 +246,12 @@ def search(
         typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
     typer.echo(f"claim             {claim.sentence}")
     typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
-    typer.echo(f"output            {OUTPUT[found.correct]}")
-    typer.echo(f"reason            {found.reason}")
+    typer.echo(f"output            {OUTPUT[answer.correct]}")
+    typer.echo(f"reason            {answer.reason}")
     typer.echo(f"lost              {loss.sentence}")
-    for doubt in found.doubts:
+    for doubt in answer.doubts:
         typer.echo(f"doubt             {doubt.sentence}")
-    for one in found.long_runs:
+    for one in answer.long_runs:
         expected = "grows" if one.predicted_age_s is None else f"{one.predicted_age_s:.2f} s"
         typer.echo(
             f"long run at {one.fraction:g}   age predicted: {expected}, measured: {one.age_s or 0:.2f} s; {one.outcome}"
@@ -260,12 +261,18 @@ def search(
 
 def workloads(as_json: AsJson = False) -> None:
     """List the queries. A workload may name those whose rule of comparison is exact or bounded."""
-    from streamgauge.bench.workloads import registry
+    from streamgauge.bench.workloads import WORKLOADS, find
 
+    queries = []
+    for name in WORKLOADS.names():
+        try:
+            queries.append(find(name, f"workloads.{name}"))
+        except UserError as problem:  # of one package; the others have queries too
+            typer.echo(f"streamgauge: {problem}", err=True)
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(query) for query in registry()]))
+        typer.echo(json.dumps([dataclasses.asdict(query) for query in queries]))
         return
-    for query in registry():
+    for query in queries:
         needs = f" (needs {', '.join(query.needs)})" if query.needs else ""
         typer.echo(f"{query.name:24} {query.asks}{needs}")
 

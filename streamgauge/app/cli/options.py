@@ -47,7 +47,7 @@ def named(message: str) -> str:
 
     Example: "check source.separator" -> "check --separator".
     """
-    return _KEY.sub(lambda found: _OPTIONS[found[0]], _OF_MODEL.sub(r"\1.\2: ", message))
+    return _KEY.sub(lambda match: _OPTIONS[match[0]], _OF_MODEL.sub(r"\1.\2: ", message))
 
 
 def parse(model: type[M], raw: Mapping[str, Any], place: str) -> M:

@@ -175,9 +175,9 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
 
 def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
     first, last = (moment(time, tick) for time in looked.span)
-    found = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
+    counts = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
     return {
-        **found,
+        **counts,
         "bad_lines": [line["reason"] for line in looked.bad[:3]],
         "doubts": [*looked.doubts, *reached.doubts],
         "hints": hints_json(looked.hints if reached.hints is None else reached.hints),

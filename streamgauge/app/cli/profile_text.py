@@ -25,22 +25,22 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
         "interleaved",
     )
     whole = profile.model_dump()
-    found = {key: whole[key] for key in keys}
+    facts = {key: whole[key] for key in keys}
     first, last = profile.event_time.min, profile.event_time.max
-    found["event_time"] = {"first": moment(first, tick), "last": moment(last, tick)}
-    found["event_time_ns"] = {"first": _ns(first, tick), "last": _ns(last, tick)}
+    facts["event_time"] = {"first": moment(first, tick), "last": moment(last, tick)}
+    facts["event_time_ns"] = {"first": _ns(first, tick), "last": _ns(last, tick)}
     in_file = profile.in_file
-    found["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
-    found["hints"] = hints_json(in_file.hints)
-    found["delay_ns"] = _in_ns(whole["delay"], tick)
-    found["watermark_curve"] = [
+    facts["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
+    facts["hints"] = hints_json(in_file.hints)
+    facts["delay_ns"] = _in_ns(whole["delay"], tick)
+    facts["watermark_curve"] = [
         {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile.events}
         for delay, late in profile.watermark_curve
     ]
-    found["enough_delay_ns"] = _in_ns(profile.enough_delay, tick)
+    facts["enough_delay_ns"] = _in_ns(profile.enough_delay, tick)
     if profile.recorded_delay is not None:
-        found["recorded_delay_ns"] = _in_ns(whole["recorded_delay"], tick)
-    return found
+        facts["recorded_delay_ns"] = _in_ns(whole["recorded_delay"], tick)
+    return facts
 
 
 def hints_json(hints: Iterable[Hint]) -> list[dict[str, Any]]:

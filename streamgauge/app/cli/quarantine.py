@@ -15,6 +15,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.parquet import parquet_file
 from streamgauge.base.places import as_user_error, publishing
 from streamgauge.catalog.artifacts import Artifact
+from streamgauge.records.manifests import EventsManifest
 
 _ROWS = 10_000
 
@@ -30,12 +31,12 @@ def check(out: Path, stream: Path) -> None:
 
 def counted(events: Artifact) -> dict[str, int]:
     """Number of lines by reason, most frequent first."""
-    if not events.manifest.get("quarantined"):
+    if not events.read(EventsManifest).quarantined:
         return {}
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for batch in _file(events).iter_batches(_ROWS, columns=["reason"]):
-        found.update(batch.column("reason").to_pylist())
-    return dict(found.most_common())
+        reasons.update(batch.column("reason").to_pylist())
+    return dict(reasons.most_common())
 
 
 @contextmanager
@@ -58,4 +59,4 @@ def writing(events: Artifact, out: Path) -> Iterator[None]:
 
 
 def _file(events: Artifact) -> Any:
-    return parquet_file(events.file(events.manifest["quarantine_file"]))
+    return parquet_file(events.file(events.read(EventsManifest).quarantine_file))

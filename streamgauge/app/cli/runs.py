@@ -16,6 +16,7 @@ from streamgauge.base.shipped import INSTALL
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
+from streamgauge.records.result import Result
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
@@ -36,17 +37,17 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
-    found = sorted(filter(None, map(summary, store_at(artifacts).runs())), key=lambda run: str(run["started_at"]))[
+    listed = sorted(filter(None, map(summary, store_at(artifacts).runs())), key=lambda run: str(run["started_at"]))[
         -limit:
     ]
     if as_json:
-        typer.echo(json.dumps({"runs": found}))
+        typer.echo(json.dumps({"runs": listed}))
         return
-    for run in found:
+    for run in listed:
         states = ", ".join(f"{count} {state}" for state, count in run["stages"].items())
         page = "  page" if run["page"] else ""
         typer.echo(f"{run['started_at'][:19]}  {run['run']}  {states}; {run['figures']} figures{page}")
-    typer.echo(f"{len(found)} runs in {store_at(artifacts).root / 'runs'}")
+    typer.echo(f"{len(listed)} runs in {store_at(artifacts).root / 'runs'}")
 
 
 @runs.command()
@@ -55,7 +56,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     path = known_run(store_at(artifacts).runs(), run)
     stages, figures = last_attempts(path), results.read(path)
     if as_json:
-        shown = [{**vars(stage), "scope": dict(stage.scope)} for stage in stages]
+        shown = [{name: value for name, value in vars(stage).items() if name != "environment"} for stage in stages]
         lost = {cell: vars(loss) for cell, loss in losses(path).items()}
         more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
         more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
@@ -79,7 +80,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
 def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Show the figures that two runs share side by side, with their intervals.
 
-    With one run on each side, a difference cannot be told from the noise between runs, so no ratio is formed.
+    With one run on each side, a difference may be the noise between runs, so no ratio is formed.
 
     Use `streamgauge release-check` for a verdict.
     """
@@ -165,9 +166,9 @@ def serve(
     page_server.serve(store_at(artifacts).root, host, port)
 
 
-def _name(one: results.Result) -> str:
+def _name(one: Result) -> str:
     return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
 
 
-def _record(one: results.Result) -> dict[str, Any]:
+def _record(one: Result) -> dict[str, Any]:
     return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "claim": one.claim}

@@ -174,13 +174,13 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
 
     with options.speaking():
         splits.source_splits(source, 1 << 40)  # finds a file that is not as described
-    found = guess.columns_of(source)
-    names = list(found) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
+    kinds = guess.columns_of(source)
+    names = list(kinds) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
     columns: dict[str, Any] = {}
     for written, colon, kind in (name.partition(":") for name in names):
         name, equals, path = written.partition("=")
-        if (path or name) not in found and not (equals and colon):
-            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(found) or 'none'}")
-        kind = kind if colon else found[path or name]
+        if (path or name) not in kinds and not (equals and colon):
+            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(kinds) or 'none'}")
+        kind = kind if colon else kinds[path or name]
         columns[name] = {"path": path, "type": kind} if equals else kind
     return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")

@@ -44,7 +44,7 @@ def percent_or_source(text: str) -> float | str:
     return text if text == "source" else float(text)
 
 
-def told(problem: Exception) -> list[str]:
+def lines_of(problem: Exception) -> list[str]:
     """Returns the line; none if the problem is only that no command was given, as the help was printed then."""
     context = getattr(problem, "ctx", None)
     command = context.command_path.partition(" ")[2] if context is not None else ""

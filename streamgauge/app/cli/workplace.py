@@ -157,11 +157,11 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
         from streamgauge.streams.stages.tasks import OnSpark
     except ImportError as problem:
         raise UserError(f"PySpark is not installed here ({problem}); {INSTALL}") from None
-    with postponed() as told, progress("starting Spark"):  # a signal after the line must not find the old handler
+    with postponed() as signals, progress("starting Spark"):  # a signal after the line must not find the old handler
         session = batch_session(name, master)
     try:
         with stoppable():  # once more, as Spark has put its own handler there
-            if told:
+            if signals:
                 raise KeyboardInterrupt
             yield OnSpark(session)
     except KeyboardInterrupt:
@@ -175,7 +175,7 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
 def progress(what: str, expected_s: float | None = None, more: str | None = None) -> Iterator[None]:
     """Shows on standard error what is being done, for how long, and about what is left: at once on a terminal.
 
-    expected_s: how long the block is expected to take; None if nobody knows. more: what is told with it at first.
+    expected_s: how long the block is expected to take; None if nobody knows. more: what is shown with it at first.
     """
     if silent:
         yield

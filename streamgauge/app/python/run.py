@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import Remote, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.records.profile import Profile
@@ -18,6 +21,7 @@ from streamgauge.results.report.run_records import CellRecord, Records
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from polars import DataFrame as PolarsFrame
 
 Row = TypeVar("Row", bound="Rate | Latency")
 _ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
@@ -59,7 +63,7 @@ class Latency:
 
 
 class Rows(tuple[Row, ...]):
-    """Typed rows, which are also a table of Arrow and a frame of pandas."""
+    """Typed rows, which are also a table of Arrow, and a frame of pandas or of Polars where that is installed."""
 
     _schema: pa.Schema
 
@@ -74,17 +78,32 @@ class Rows(tuple[Row, ...]):
         return pa.Table.from_pylist([asdict(row) for row in self], self._schema)
 
     def pandas(self) -> DataFrame:
+        _library("pandas")
         frame: DataFrame = self.arrow().to_pandas()
         return frame
 
+    def polars(self) -> PolarsFrame:
+        frame: PolarsFrame = _library("polars").DataFrame(self.arrow())
+        return frame
+
+
+def _library(name: str) -> ModuleType:
+    """Imports a library that comes with no extra. Raises UserError, one line, if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UserError(f"{name} is not installed here; install it, or take the table of Arrow") from None
+
 
 class Run:
-    """A run by its folder, such as artifacts/runs/night-1. Raises UserError if that holds no run."""
+    """A run by its folder, such as artifacts/runs/night-1 or s3://…/runs/night-1. Raises UserError if it is no run."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = place(path)
         if self.path.parent.name != "runs":
             raise UserError(f"{path}: found no run, allowed: a folder in artifacts/runs")
+        if isinstance(self.path, Remote):
+            self.path.require()
         self.benchmark = of_run(self.path)
         self._store = Store(self.path.parents[1])
 

@@ -8,21 +8,19 @@ from pathlib import Path
 
 from streamgauge import config
 from streamgauge.app.cli import event_files, source_options
-from streamgauge.app.cli.event_files import Generated
+from streamgauge.app.cli.event_files import Generated, Measured
 from streamgauge.app.cli.source_options import Reading
 from streamgauge.base.errors import UserError
-from streamgauge.records.profile import Profile
 
 Files = str | Path | Sequence[str | Path]
 
 
-def analyze(files: Files, reading: Reading | None = None, *, full: bool = False) -> Profile:
-    """Measures how disordered event files are. Raises UserError.
+def analyze(files: Files, reading: Reading | None = None, *, full: bool = False) -> Measured:
+    """Measures how disordered event files are; its doubts say where they may be read wrongly. Raises UserError.
 
     reading: how they are read. full: also inversions, distance and interleaved runs.
     """
-    profile, _ = event_files.measured(_source(files, reading), full=full)
-    return profile
+    return event_files.measured(_source(files, reading), full=full)
 
 
 def generate(
@@ -42,7 +40,7 @@ def generate(
     raw = {"name": "stream", "target_percent": target_percent, "seed": seed, "delay": dict(delay or {})}
     experiment = config.parse(config.Experiment, raw, "generate")
     source = source_options.with_columns(_source(files, reading), columns)
-    return event_files.streamed(source, experiment, Path(out))[0]
+    return event_files.streamed(source, experiment, Path(out))
 
 
 def _source(files: Files, reading: Reading | None) -> config.Source:
