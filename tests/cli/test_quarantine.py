@@ -9,6 +9,7 @@ import pytest
 from streamgauge.app.cli import quarantine
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact
+from tests import manifests
 
 BAD = {
     "file": ["a.csv", "a.csv", "b.csv"],
@@ -22,7 +23,7 @@ BAD = {
 @pytest.fixture
 def events(tmp_path: Path) -> Artifact:
     pq.write_table(pa.table(BAD), tmp_path / "quarantine.parquet")
-    return Artifact("events", "k", tmp_path, {"quarantined": 3, "quarantine_file": "quarantine.parquet"}, reused=False)
+    return Artifact("events", "k", tmp_path, manifests.of_events(quarantined=3), reused=False)
 
 
 def test_reasons_are_counted(events: Artifact) -> None:
@@ -43,7 +44,7 @@ def test_a_table_says_where_each_line_was(events: Artifact, tmp_path: Path) -> N
 
 def test_nothing_was_left_out(tmp_path: Path) -> None:
     pq.write_table(pa.table(BAD).slice(0, 0), tmp_path / "quarantine.parquet")
-    none = Artifact("events", "k", tmp_path, {"quarantined": 0, "quarantine_file": "quarantine.parquet"}, reused=False)
+    none = Artifact("events", "k", tmp_path, manifests.of_events(), reused=False)
     assert quarantine.counted(none) == {}
     for name in ("bad.csv", "bad.parquet"):
         with quarantine.writing(none, tmp_path / name):

@@ -13,6 +13,7 @@ import yaml
 from streamgauge.catalog.artifacts import Build, Store
 from streamgauge.config import Benchmark, Cell, load
 from streamgauge.streams.keys import stream_key
+from tests import manifests
 from tests.driver.conftest import COLUMNS, stream_table
 
 CELL = Cell(experiment="e", workload="all", system="known")
@@ -65,7 +66,7 @@ def write_bench(
     def make(build: Build) -> None:
         times = [i * 1_000_000 for i in (range(events) if ms is None else ms)]
         pq.write_table(stream_table(times), build.path / "part-00000.parquet")
-        build.manifest |= {"files": ["part-00000.parquet"], "tick": "ns", "columns": COLUMNS, "events": len(times)}
+        build.manifest |= manifests.of_stream(files=["part-00000.parquet"], columns=COLUMNS, events=len(times))
 
     for experiment in benchmark.experiments:
         store.made("stream", stream_key(store, benchmark, experiment), make)
