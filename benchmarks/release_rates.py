@@ -22,10 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.search import CAP, UNCAPPED, as_markdown
-from streamgauge.bench.compare.release_rules import Repetition, decide, series, sides, table
+from streamgauge.bench.compare.release_rules import decide, series, sides
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.simulate import calibrate
 from streamgauge.config import RELEASE_RATE, Search
+from streamgauge.records.release import Repetition
 
 #: part of the rate that candidates keep
 KEPT = (1.0, 0.95, 0.9, 0.8)
@@ -67,12 +68,13 @@ def release_checks(checks: int, pairs: int, item: tuple[Behaviour, float]) -> Ga
             for side in sides(number, ladder=True):
                 system, seed = (slower, 2) if side == "candidate" else (behaviour, 1)
                 rate = calibrate(system, settings, 1, 1000 * check + 10 * number + seed).searches[0].rate_events_per_s
-                known.append(Repetition("e.w", side, number, {RELEASE_RATE: rate}, ladder=True))
+                known.append(Repetition(cell="e.w", side=side, round=number, values={RELEASE_RATE: rate}, ladder=True))
         [one] = series(known, tolerance)
         verdicts[decide([], [one]).decision] += 1
-        [row] = table([one])
-        halves.append(math.sqrt(row["interval"][1] / row["interval"][0]) - 1)
-        losses.append(row["detectable_effect"])
+        assert one.interval is not None, one.reason
+        assert one.detectable_effect is not None, one.reason
+        halves.append(math.sqrt(one.interval[1] / one.interval[0]) - 1)
+        losses.append(one.detectable_effect)
     return Gate(dict(verdicts), statistics.median(halves), statistics.median(losses))
 
 
