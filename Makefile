@@ -54,6 +54,7 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests
 	@$(BIN)/mypy --explicit-package-bases benchmarks
 
 docs: setup ## Render the documentation as web pages, in site/; a broken link is an error

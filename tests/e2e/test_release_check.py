@@ -20,10 +20,10 @@ from streamgauge.base.canonical import holds
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_rules import Side
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
+from streamgauge.records.release import Side
 from streamgauge.results.index import Index, default_url, index_run
 from streamgauge.results.report.release_page import build
 from streamgauge.stats.ab import LEAST

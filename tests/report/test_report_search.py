@@ -243,7 +243,7 @@ def test_settled_age_is_the_median_of_the_second_half() -> None:
     def age(samples: list[tuple[float, float]], clock: list[tuple[float, float]]) -> float | None:
         seen = [tuple(Sample(at, age, 0, 0) for at, age in some) for some in (samples, clock)]
         observation = TrialObservation(1.0, 1.0, seen[0], 0, 0, clock=seen[1])
-        return settled_age(TrialResult.model_construct(observation=observation))
+        return settled_age(TrialResult.model_construct(observation=observation))  # type: ignore[call-arg]
 
     samples = [(0.0, 9.0), (1.0, 9.0), (2.0, 9.0), (3.0, 1.0), (4.0, 2.0), (6.0, 5.0)]
     assert (age(samples, []), age([], samples[:1]), age([], [])) == (2, 9, None)

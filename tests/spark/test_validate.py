@@ -16,6 +16,7 @@ from streamgauge.bench.engines.spark.engine import settings
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Experiment
 from streamgauge.records.manifests import StreamManifest
+from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import events_key, stream_key, validation_key
 from streamgauge.streams.stages import facts, validate
 from tests import manifests
@@ -123,7 +124,7 @@ def test_a_user_s_own_suite_judges_the_events_and_is_in_the_data_docs(spark: Any
     suite.write_text(json.dumps({"name": "ours", "expectations": expectations}))
     given = SOUND.write(tmp_path / "case")
 
-    def validated(*files: Path) -> validate.Validation:
+    def validated(*files: Path) -> Validation:
         source = BENCHMARK.source.model_copy(update={"expectations": tuple(map(str, files))})
         return validate.validate(spark, context, *given, source, SOUND.experiment, SUITES)
 
