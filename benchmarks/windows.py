@@ -1,8 +1,8 @@
 """Measures how much the windows of one warm process differ, which decides how many blocks a comparison needs.
 
     .venv/bin/streamgauge run configs/flights.yaml --only generate
-    .venv/bin/python -m benchmarks.windows configs/flights.yaml --system spark --options "-Xms2g -Xmn200m"
-        [--workload hourly] [--rows 120000,480000] [--seconds 2.5] [--blocks 6]
+    .venv/bin/python -m benchmarks.windows configs/flights.yaml --system spark --options "-Xms3g -Xmn1500m"
+        [--workload hourly] [--rows 640000] [--seconds 5] [--blocks 6]
 
 The first two streams take turns, A B B A. A line of the table has the relative standard deviations of a batch within
 its window, of a window, and of a block's ratio; and how long a window takes with the change before it.
@@ -80,8 +80,8 @@ def main() -> int:
     parser.add_argument("--workload")
     parser.add_argument("--options", default="", help="of the JVM, for a system of Spark; none: as the file has it")
     parser.add_argument("--artifacts", type=Path, default=Path("artifacts"))
-    parser.add_argument("--rows", default="120000,480000", help="held, one line each")
-    parser.add_argument("--seconds", type=float, default=2.5, help="of a window")
+    parser.add_argument("--rows", default="640000", help="held, one line each")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of a window")
     parser.add_argument("--blocks", type=int, default=6)
     args = parser.parse_args()
     benchmark, store = with_options(load(args.file), args.system, args.options), Store(args.artifacts)
