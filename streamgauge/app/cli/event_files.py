@@ -83,19 +83,19 @@ class Measured(Profile):
 
 def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> Measured:
     """The profile of a source. Raises UserError."""
-    benchmark = _benchmark(source, config.Experiment(name="none", target="source"))
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
         workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
     ):
+        from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import analyze as stage
         from streamgauge.streams.stages import ingest
 
-        store = ScratchStore(Path(scratch))
+        given, store = Scaled(source), ScratchStore(Path(scratch))
         with workplace.progress("reading the source"):
-            events = ingest.run(workers, benchmark, store, lines=False)
+            events = ingest.run(workers, given, store, lines=False)
         with workplace.progress("measuring its disorder"):
-            artifact = stage.run(workers, benchmark, store, full=full)
+            artifact = stage.run(workers, given, store, full=full)
         profile = Profile.read(artifact.file("profile.json"), "analyze again")
         doubts = (*map(options.named, events.read(EventsManifest).doubts), *doubtful(profile))
         return Measured.model_construct(**dict(profile), doubts=doubts)
@@ -228,17 +228,18 @@ def streamed(
     from streamgauge.app.cli import quarantine
     from streamgauge.streams.disorder.delays import table
 
-    benchmark = _benchmark(source, experiment)
     with options.speaking():
         table(experiment.delay, source.tick)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
+        from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import generate as stage
         from streamgauge.streams.stages import ingest
 
+        given = Scaled(source)
         with workplace.progress("reading the source"):
-            events = ingest.run(workers, benchmark, store)
+            events = ingest.run(workers, given, store)
         with workplace.progress("generating the stream"):
-            artifact = stage.run(workers, benchmark, store, experiment)
+            artifact = stage.run(workers, given, store, experiment)
         bad = quarantine.counted(events)
         with quarantine.writing(events, save_bad) if save_bad is not None else nullcontext():
             written = workplace.published(artifact, out)
@@ -277,7 +278,3 @@ def datasets(
 def _warn(doubts: Iterable[str]) -> None:
     for doubt in doubts:
         typer.echo(doubt, err=True)
-
-
-def _benchmark(source: config.Source, experiment: config.Experiment) -> config.Benchmark:
-    return config.Benchmark(name="oneshot", source=source, experiments=(experiment,))
