@@ -51,6 +51,19 @@ def test_a_ratio_is_of_windows_in_turns_and_never_of_two_rates(records: Records)
     ]
 
 
+def test_latencies_in_turns_have_a_chart_of_their_ratio(records: Records) -> None:
+    file = records.directory / "cells" / "late20.sum.micro" / "search.json"
+    search = json.loads(file.read_text())
+    [rate] = search["compared"]
+    search["compared"] = [rate, rate | {"metric": "p99", "ratio": 1.25, "interval": [1.2, 1.3], "blocks": 6}]
+    write_json(file, search)
+    made = charts(disorder._latency(Costs(Records(records.benchmark, records.store, RUN))))
+    assert "p50 latency over that in order" not in made
+    [trace] = made["p99 latency over that in order"].figure["data"]
+    assert (trace["name"], trace["x"], trace["y"]) == ("sum, micro", pytest.approx([0, 20], abs=0.01), [1, 1.25])
+    assert trace["error_y"]["arrayminus"] == pytest.approx([0, 0.05])
+
+
 def test_without_windows_in_turns_there_are_rates_and_no_ratio(records: Records) -> None:
     for file in records.directory.glob("cells/*/search.json"):
         write_json(file, {key: value for key, value in json.loads(file.read_text()).items() if key != "compared"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from streamgauge.records.comparison import Comparison
+from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, number
 from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
@@ -30,21 +30,21 @@ class Costs:
         rates = common_rates(self.cells)
         self.common = rates[0] if rates else None
 
-    def kept(self, record: CellRecord) -> Comparison | None:
+    def kept(self, record: CellRecord, metric: str = RATE) -> Comparison | None:
         """The comparison with the least disordered stream; None if no process measured both in turns."""
-        compared = comparison(self.records, record)
+        compared = comparison(self.records, record, metric)
         return compared if compared and compared.against == self.axes.base else None
 
-    def part(self, record: CellRecord) -> float | None:
-        """The part of the base's rate that is kept: 1 of the base itself, where another cell is compared with it."""
+    def part(self, record: CellRecord, metric: str = RATE) -> float | None:
+        """A figure over that of the base: 1 of the base itself, where another cell is compared with it."""
         if self.base.get(line_of(record)) is record:
             others = (one for one in self.cells if line_of(one) == line_of(record))
-            return 1.0 if any(compared.ratio for one in others if (compared := self.kept(one))) else None
-        compared = self.kept(record)
+            return 1.0 if any(compared.ratio for one in others if (compared := self.kept(one, metric))) else None
+        compared = self.kept(record, metric)
         return compared.ratio if compared else None
 
-    def part_ends(self, record: CellRecord) -> tuple[float, float] | None:
-        compared = self.kept(record)
+    def part_ends(self, record: CellRecord, metric: str = RATE) -> tuple[float, float] | None:
+        compared = self.kept(record, metric)
         return compared.interval if compared else None
 
     def factor(self, record: CellRecord) -> float:

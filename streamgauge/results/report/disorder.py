@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamgauge.records.comparison import RATE
 from streamgauge.records.latency import LatencyRun
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import (
@@ -96,15 +97,22 @@ def _rates(costs: Costs) -> Section:
     )  # fmt: skip
 
 
-def _kept(costs: Costs) -> Block:
+def _kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
+    """Charts a figure over that of the stream in order, where one process measured both in turns."""
+
+    def value(record: CellRecord) -> float | None:
+        return costs.part(record, metric)
+
+    def ends(record: CellRecord) -> tuple[float, float] | None:
+        return costs.part_ends(record, metric)
+
     def more(record: CellRecord) -> list[Cell]:
-        compared = costs.kept(record)
-        ends = between(costs.part_ends(record) or (None, None))
-        return [ends, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
+        compared = costs.kept(record, metric)
+        both = between(ends(record) or (None, None))
+        return [both, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
 
     columns = ("90\u202f% interval", "blocks", "processes")
-    return chart(costs, "Rate over the rate in order", "rate / rate in order", costs.part, ends=costs.part_ends,
-                  columns=columns, more=more)  # fmt: skip
+    return chart(costs, title, f"{name} / {name} in order", value, ends=ends, columns=columns, more=more)
 
 
 def _absolute(costs: Costs) -> Block:
@@ -168,15 +176,21 @@ def _work(costs: Costs) -> Section:
 def _latency(costs: Costs) -> Section:
     lead = (
         "Event-time latency of the rows of the answer. At a fraction of its own rate each engine is equally loaded. At "
-        "one common rate all do the same work, and the faster one idles more."
+        "one common rate all do the same work, and the faster one idles more. A ratio is of latencies in turns, at one "
+        "rate in one process, where the file asks for them."
     )
+    in_turns = [
+        attempt("Latency", _kept, costs, f"{quantile} latency over that in order", quantile, quantile)
+        for quantile in ("p50", "p99")
+        if any(costs.part(record, quantile) is not None for record in costs.cells)
+    ]
     charts = [
         attempt("Latency", chart, costs, f"{quantile} latency at {where}", f"{quantile} (ms)",
                 lambda r, run=run, quantile=quantile: latency_ms(run(r), quantile), of_time=True)
         for where, run in _loads(costs)
         for quantile in ("p50", "p99")
     ]  # fmt: skip
-    return Section("latency", "How late the answers are", lead, [*charts, *_left_out(costs)])
+    return Section("latency", "How late the answers are", lead, [*in_turns, *charts, *_left_out(costs)])
 
 
 def _left_out(costs: Costs) -> list[Block]:
