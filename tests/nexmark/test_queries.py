@@ -203,7 +203,7 @@ MUTANTS = {
     "eleven places": ("q19", "q19", "self._count = count", "self._count = count + 1"),
     "ranks begin above": ("q17", "q17", "price >= rank for", "price > rank + 500_000 for"),
     "every category": ("q20", "q20", 'F.col("category") == CATEGORY', 'F.col("category") > 0'),
-    "all channels are told": ("q21", "q21", 'told != ""', 'told != "x"'),
+    "all channels are told": ("q21", "q21", 'number != ""', 'number != "x"'),
     "a directory further": ("q22", "q22", "parts[n + 2]", "parts[n + 3]"),
     "a file a day": ("q10", "q10", '"event_ts", MINUTE', '"event_ts", DAY'),
     "auctions are bids": ("q12", "q12", '"kind") == "bid"', '"kind") != "person"'),
