@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-SIGNATURE = "sha256"
+CHECKSUM = "sha256"
 
 
 def canonical(value: object) -> str:
@@ -21,15 +21,15 @@ def canonical(value: object) -> str:
 
 def digest(record: Mapping[str, object]) -> str:
     """SHA-256 of a record's canonical JSON without the checksum itself."""
-    unsigned = {key: value for key, value in record.items() if key != SIGNATURE}
-    return hashlib.sha256(canonical(unsigned).encode()).hexdigest()
+    rest = {key: value for key, value in record.items() if key != CHECKSUM}
+    return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
-def signed(record: Mapping[str, object]) -> dict[str, Any]:
+def with_checksum(record: Mapping[str, object]) -> dict[str, Any]:
     """The record with its checksum."""
-    return {**record, SIGNATURE: digest(record)}
+    return {**record, CHECKSUM: digest(record)}
 
 
 def holds(record: Mapping[str, object]) -> bool:
-    """True if the record is unchanged since signed() made it."""
-    return record.get(SIGNATURE) == digest(record)
+    """True if the record is unchanged since with_checksum() made it."""
+    return record.get(CHECKSUM) == digest(record)

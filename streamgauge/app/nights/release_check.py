@@ -1,4 +1,4 @@
-"""The release check: answers of both systems, then repetitions in turns, suspects once more, a signed manifest."""
+"""Release check: answers of both systems, repetitions in turns, suspects once more, a manifest with its checksum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from streamgauge.base import secrets
-from streamgauge.base.canonical import canonical, signed
+from streamgauge.base.canonical import canonical, with_checksum
 from streamgauge.base.environment import commit, environment
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log, log_bytes, write_json
@@ -258,8 +258,8 @@ class _Check:
             },
             MANIFEST,
         )
-        unsigned = manifest.model_dump(mode="json", exclude={"sha256"})
-        write_json(self.directory / MANIFEST, signed(secrets.shown(unsigned)))
+        content = manifest.model_dump(mode="json", exclude={"sha256"})
+        write_json(self.directory / MANIFEST, with_checksum(secrets.shown(content)))
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 
