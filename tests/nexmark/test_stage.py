@@ -16,6 +16,7 @@ from streamgauge.bench.answers import hard_queries, stage
 from streamgauge.bench.answers.record import CAPABILITIES, ROWS
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
+from streamgauge.records.answers import Example
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.stages import generate, ingest
 from streamgauge.streams.stages.workers import Forked
@@ -82,7 +83,7 @@ def test_one_failing_query_stops_nothing_and_each_system_has_its_column(
         ("one", "streaming"): "wrong",
     }  # fmt: skip
     (record,) = Records(benchmark, store, "mine").hard
-    assert (record["system"], len(record["example"])) == ("hdfs", 3)
+    assert (record.system, len(record.example)) == ("hdfs", 3)
 
 
 @pytest.mark.spark
@@ -91,20 +92,23 @@ def test_each_operator_has_its_own_watermark_and_one_for_all_loses_rows(
 ) -> None:
     """6, 4, 5 at seconds 1, 2, 3, then 7 at 4: windows [1, 4), [4, 7) of the first operator, [1, 7) of the second."""
 
-    def told(record: dict[str, Any]) -> list[Any]:
+    def batches(example: Example) -> list[Any]:
         """Per batch: each operator's two watermarks in s, its rows and drops; the result as (start, groups, total)."""
-        fields = ("late_ms", "eviction_ms", "rows", "dropped")
+
+        def seconds(ms: int | None) -> int | None:
+            return None if ms is None else ms // 1000
+
         return [
             (
-                [tuple(o[f] // 1000 if f.endswith("ms") else o[f] for f in fields) for o in micro["operators"]],
-                [(r["window_start"][17:19], int(r["groups"]), int(r["total"])) for r in micro["output"]],
+                [(seconds(o.late_ms), seconds(o.eviction_ms), o.rows, o.dropped) for o in micro.operators],
+                [(r["window_start"][17:19], int(r["groups"]), int(r["total"])) for r in micro.output],
             )
-            for micro in record["batches"]
+            for micro in example.batches
         ]
 
     benchmark, store, _ = finished
     (record,) = Records(benchmark, store, "mine").hard
-    own, shared, late = [told(example) for example in record["example"]]
+    own, shared, late = [batches(example) for example in record.example]
     end = 10**9
     assert own == [
         ([(0, 0, 1, 0), (0, 0, 0, 0)], []),
