@@ -65,7 +65,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
                 return bool(json.load(answer)["aliveworkers"] == 2)
-        except OSError:
+        except (OSError, ValueError):  # at first any address answers with the page
             return False
 
     try:
