@@ -130,7 +130,7 @@ def run_hard(
         answer, micro = attempted(spark, workloads.find(spec.query), mode, run)
         if seen is not None:
             seen(answer)
-        made = answer.fields | {"batches": [batch.to_dict(rows=False) for batch in micro]}
+        made = answer.fields | {"batches": [batch.record(rows=False) for batch in micro]}
         answers.append(HardAnswer.model_validate(made))
     return HardQueries(
         system=system,
@@ -156,6 +156,6 @@ def run_example(spark: SparkSession, work: Path) -> tuple[Example, ...]:
         ends = accumulate(map(len, given), initial=0)
         parts = [table.slice(first, last - first) for first, last in pairwise(ends)]
         run = stream(spark, EXAMPLE, parts, work / name, conf)
-        made = {"name": name, "given": given, "batches": [batch.to_dict() for batch in run.batches]}
+        made = {"name": name, "given": given, "batches": [batch.record() for batch in run.batches]}
         examples.append(Example.model_validate(made))
     return tuple(examples)

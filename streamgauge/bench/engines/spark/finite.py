@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,22 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, checkpoint_manager, settings, state_writer
 from streamgauge.bench.engines.spark.progress import batch_of, ran
 from streamgauge.bench.oracle.batches import BatchLog
+from streamgauge.records.answers import HardBatch, OperatorState
 
 WAIT_SECONDS = 600
 #: of a stateful operator, ms: below the first rows are late, below the second state is evicted
 Watermarks = tuple[int | None, int | None]
-
-
-@dataclass(frozen=True)
-class Operator:
-    """A stateful operator after a micro-batch that dropped rows behind late_ms and evicted state behind eviction_ms."""
-
-    name: str
-    rows: int
-    bytes: int
-    dropped: int
-    late_ms: int | None
-    eviction_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -49,22 +38,20 @@ class MicroBatch:
     output: pa.Table
     watermark_ms: int  # the query's watermark with which this batch closed its windows
     ends: tuple[Mapping[int, int], ...]  # for each frame: partition 0 -> first row of the next batch
-    operators: tuple[Operator, ...]  # in the order in which rows flow through them
+    operators: tuple[OperatorState, ...]  # in the order in which rows flow through them
     seconds: float
 
-    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
-        """The batch as a JSON object; rows: with the output itself, all values as text."""
-        output = (
-            [{name: str(value) for name, value in row.items()} for row in self.output.to_pylist()] if rows else None
+    def record(self, *, rows: bool = True) -> HardBatch:
+        """The record of the batch; rows: with the output itself, all values as text."""
+        output = self.output.to_pylist() if rows else []
+        return HardBatch(
+            batch=self.number,
+            input_rows=self.input_rows,
+            output_rows=self.output.num_rows,
+            output=tuple({name: str(value) for name, value in row.items()} for row in output),
+            watermark_ms=self.watermark_ms,
+            operators=self.operators,
         )
-        return {
-            "batch": self.number,
-            "input_rows": self.input_rows,
-            "output_rows": self.output.num_rows,
-            **({} if output is None else {"output": output}),
-            "watermark_ms": self.watermark_ms,
-            "operators": [asdict(operator) for operator in self.operators],
-        }
 
 
 @dataclass(frozen=True)
@@ -174,7 +161,7 @@ def _batch(
     number = int(report["batchId"])
     output, watermarks = seen[number]
     operators = [
-        Operator(
+        OperatorState(
             name=str(state["operatorName"]),
             rows=int(state["numRowsTotal"]),
             bytes=int(state["memoryUsedBytes"]),
