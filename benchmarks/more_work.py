@@ -1,7 +1,7 @@
 """Compares streams whose rows differ in their work by a known part, on a real engine.
 
     .venv/bin/python -m benchmarks.more_work configs/flights.yaml --system spark
-        [--processes 2] [--comparisons 2] [--blocks 6] [--long 2000] [--markdown]
+        [--processes 2] [--comparisons 2] [--blocks 6] [--long 1000] [--markdown]
 
 The events of the file come with a text in place of their key, of 20, `--long` and 1.1 times `--long` characters: each
 of them is sent, copied, hashed and compared. A row costs a + b · characters. From the rates with the short and the long
@@ -29,6 +29,8 @@ from streamgauge.config import Benchmark, load
 from streamgauge.streams.keys import stream_key
 
 _SHORT, _MORE = 20, 1.1
+#: of the driver: a batch of long rows has to fit into a third of it
+_MEMORY_MB = 4096
 
 
 class Sources(Store):
@@ -59,6 +61,7 @@ def made(file: Path, key: str, characters: int, place: Path, system: str) -> Pat
     content["experiments"] = [content["experiments"][0] | {"name": name, "seed": characters}]
     content["systems"] = [one for one in content["systems"] if one["name"] == system]
     content.pop("cells", None)
+    content["replay"] = content.get("replay", {}) | {"max_memory_mb": _MEMORY_MB}
     path = place / f"{name}.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
@@ -72,7 +75,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--comparisons", type=int, default=2, help="of each process")
     parser.add_argument("--blocks", type=int, default=6, help="of a comparison")
-    parser.add_argument("--long", type=int, default=2000, help="characters")
+    parser.add_argument("--long", type=int, default=1000, help="characters")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     args = parser.parse_args()
     table = Table("process", "rate with 10 % more text", "90 % interval", "expected", "interval holds it")
