@@ -69,7 +69,8 @@ def judged(run: TrialRun, place: Path, workload: Workload, columns: dict[str, st
         return "not compared: running answers"
     table = load_stream([place / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=256, densify=1)
     offered = offered_rows(table, [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]])
-    return check(offered, figures, run.details["epochs"], Spec.of(workload, columns)).wrong or "right"
+    spec, rules = Spec.of(workload, columns), run.details["rules"]
+    return check(offered, figures, run.details["epochs"], spec, rules).wrong or "right"
 
 
 def queries(place: Path, work: Path) -> Table:

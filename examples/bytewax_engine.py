@@ -29,14 +29,12 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, TrialSetup
 from streamgauge.bench.engines.processes import Session
-from streamgauge.bench.oracle.batches import Rules
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Rules
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMESTAMP = pa.timestamp("us", "UTC")
-#: a watermark for each key, and an event below it is late even if its window is open
-RULES = Rules("rows", each_key=True)
 Row = tuple[Any, ...]  # event time, value, event_wall, offered_wall
 
 
@@ -50,6 +48,10 @@ class Bytewax(Adapter):
         self._process: subprocess.Popen[bytes] | None = None
         self._session: Session | None = None
         self._log = work / "bytewax.log"
+
+    def rules(self, spec: Spec) -> Rules:
+        """Each key has a watermark of its own, and an event below it is late even if its window is open."""
+        return Rules(spec.operators("event"), spec.watermark_ms * 1000, "own key")
 
     def start(self) -> None:
         self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ class Bytewax(Adapter):
         drained = self._process is not None and self._process.returncode == 0
         figures = {"drained": drained, "cpu_seconds": self.cpu_seconds(), "failure": self.failure}
         self.stop()
-        return figures | {"stretches": [{"ends": [{"0": 2**62}], "watermark_ms": None}], "rules": asdict(RULES)}
+        return figures | {"stretches": [{"ends": [{"0": 2**62}], "watermark_ms": None}]}
 
     def alive(self) -> bool:
         if self._process is not None and self._process.poll():

@@ -35,7 +35,7 @@ spark.conf.set("spark.sql.session.timeZone", "UTC")
 found, wanted = queries.run([spark.createDataFrame(rows)], spec).toArrow(), ask(spec, (rows,))
 assert sorted(zip(found["key"].to_pylist(), found["largest"].to_pylist())) == [("a", 1), ("a", 7), ("b", 5)], found
 assert checksum(found) == checksum(wanted), (found.to_pylist(), wanted.to_pylist())
-assert queries.rules("largest").late_counted == "groups"
+assert queries.rules(spec).late_counted == "groups"
 """
 
 DRAW = """

@@ -67,7 +67,7 @@ def test_the_question_is_answered_by_duckdb() -> None:
 @pytest.mark.usefixtures("plugin")
 def test_each_engine_finds_its_code_and_its_rules() -> None:
     assert spark.place(SPEC) == "streamgauge_example.extremes.spark:query"
-    assert spark.rules(NAME).late_counted == "groups"
+    assert spark.rules(SPEC).late_counted == "groups"
     flink.check("f", SPEC)
     assert "interval '0 00:00:10.000' day to second(3)" in str(flink.sql(SPEC))
     assert flink.results(SPEC) == ("window_start", "window_end", "key", "smallest", "largest")

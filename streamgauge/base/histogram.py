@@ -13,8 +13,9 @@ the link that brought it. The buckets here are those of HdrHistogram in principl
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,18 @@ _BITS = 7
 _SHIFT = 52 - _BITS
 _FIRST = (1023 << _BITS) - 1  # so that the value 1 falls into bucket 1
 _BUCKETS = (63 << _BITS) + 2  # the conversion may round 2**63 - 1 up to 2**63
+
+
+class Counts(TypedDict):
+    """A histogram as JSON, with only the buckets in use."""
+
+    count: int
+    negative: int
+    sum: int
+    min: int | None
+    max: int | None
+    buckets: list[int]
+    counts: list[int]
 
 
 class Histogram:
@@ -98,8 +111,8 @@ class Histogram:
         used = np.flatnonzero(self._counts)
         return np.array([(_edge(b) + _edge(b + 1) - 1) / 2 for b in used.tolist()]), self._counts[used]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns a dict for JSON, with only the buckets in use."""
+    def to_dict(self) -> Counts:
+        """Returns a dict for JSON."""
         used = np.flatnonzero(self._counts)
         return {
             "count": self.count,
@@ -112,7 +125,7 @@ class Histogram:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The histogram that to_dict wrote. Raises ValueError for other data: it comes from another process."""
         histogram = cls()
         try:

@@ -15,7 +15,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from streamgauge.base.plugins import Parts
 from streamgauge.config.field_types import Model, Name
-from streamgauge.config.pace import Pace
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
 #: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.
@@ -118,16 +117,6 @@ class System(Model):
     def start_s(self) -> float:
         """Seconds that it takes to be ready, as far as the settings ask for them."""
         return 0.0
-
-    @property
-    def pace(self) -> Pace | None:
-        """Parameters of its watermark, of which `semantics` tells in words; None: nobody has declared them."""
-        return None
-
-    @property
-    def tolerance_us(self) -> int | None:
-        """Delay, in µs, from which on it may lose an event whatever the query; None: the query's rule holds."""
-        return None
 
     @property
     def state(self) -> str | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NotRequired
+from typing import NotRequired
 
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
+
+from streamgauge.base.histogram import Counts
 
 #: (wall clock in ns, age in s, backlog, rows taken before), as `queues.Taken` on the wire
 QueueSample = tuple[int, float, int, int]
@@ -88,19 +91,26 @@ class DriverSamples(DriverFigures):
     clock: list[QueueSample]
 
 
+@with_config(ConfigDict(strict=True, extra="allow"))
+class OwnFigures(TypedDict, total=False):
+    """An engine's own figures of an epoch; it may tell more than is asked for."""
+
+    late: int  # events that it has dropped
+
+
 class ReportBody(TypedDict):
-    """The report of one epoch, as the driver has checked it; histograms are those of `base.histogram`."""
+    """The report of one epoch, as the driver has checked it."""
 
     rows: int
-    event_latency: dict[str, Any]
-    processing_latency: dict[str, Any]
+    event_latency: Counts
+    processing_latency: Counts
     negative: NotRequired[int]
     least_ns: NotRequired[int | None]
     checksum: NotRequired[int | None]
     emitted_wall_ns: NotRequired[list[int] | None]
     emitted_mean_wall_ns: NotRequired[int | None]
     clock_offset_ns: NotRequired[list[int] | None]
-    batch: NotRequired[dict[str, Any] | None]
+    batch: NotRequired[OwnFigures | None]
     split: NotRequired[bool]
 
 
@@ -115,7 +125,7 @@ class Observed(DriverSamples):
     """Observation of a trial that has ended, by a driver process."""
 
     reports: list[EpochReport]
-    slip: dict[str, Any]  # a histogram
+    slip: Counts
 
 
 class TrialStatus(TypedDict):

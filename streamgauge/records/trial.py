@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from collections.abc import Sequence
+from typing import Annotated, NotRequired
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
-from streamgauge.records.driver import DriverFigures
+from streamgauge.base.histogram import Histogram
+from streamgauge.records.driver import DriverFigures, OwnFigures, ReportBody
 from streamgauge.records.latency import Dropped
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import (
@@ -21,6 +23,7 @@ from streamgauge.records.measurement import (
     Window,
 )
 from streamgauge.records.record import Line
+from streamgauge.records.rules import Rules
 
 #: logs in a cell's directory; `MeasuredWindow.read_log` and the like read them
 WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
@@ -32,6 +35,23 @@ Offsets = Annotated[dict[str, Whole], Field(max_length=10_000)]
 #: up to three centuries of CPU
 Seconds = Annotated[float, Field(ge=0, le=1e10, allow_inf_nan=False)]
 WatermarkMs = Annotated[int, Field(gt=-(2**62) // 1000, lt=2**62 // 1000)]
+
+
+def _histogram(given: object) -> Histogram:
+    """Returns the histogram itself, or the one of its JSON. Raises ValueError."""
+    if isinstance(given, Histogram):
+        return given
+    if not isinstance(given, dict):
+        raise ValueError("found no object, allowed: a histogram")
+    return Histogram.from_dict(given)
+
+
+StoredHistogram = Annotated[
+    Histogram,
+    PlainValidator(_histogram),
+    PlainSerializer(Histogram.to_dict, return_type=dict),
+    WithJsonSchema({"type": "object"}),
+]
 #: an adapter may tell more than is asked for
 _OPEN = ConfigDict(strict=True, extra="allow")
 
@@ -107,7 +127,6 @@ class SystemFigures(TypedDict):
     check: NotRequired[Compared | None]
     software: NotRequired[dict[str, str]]
     application: NotRequired[dict[str, str]]
-    rules: NotRequired[dict[str, Any]]
 
 
 class Epoch(TypedDict):
@@ -124,7 +143,11 @@ class Epoch(TypedDict):
     event_latency_ns: Summary
     processing_latency_ns: Summary
     latency_split_ns: Split | None
-    batch: dict[str, Any] | None  # the engine's own figures
+    batch: OwnFigures | None
+
+
+#: reports of all epochs, as they came or as a trial's record keeps them
+Reports = Sequence[Epoch] | Sequence[ReportBody]
 
 
 class StreamSize(TypedDict):
@@ -144,6 +167,7 @@ class Details(TypedDict, total=False):
     drained: bool
     unchecked: str
     stream: StreamSize
+    rules: Rules  # for late events, as the adapter declares them
     system: SystemFigures
     drivers: list[DriverFigures]
     system_clock_offset_ns: tuple[int, int] | None
@@ -185,7 +209,7 @@ class TurnLatencies(Line):
 
     rate_events_per_s: float
     invalid: str | None
-    event_latency: list[dict[str, Any]]
+    event_latency: list[StoredHistogram]
 
 
 class SearchLine(Line):

@@ -167,17 +167,19 @@ NO_SYSTEM = """
 from streamgauge.bench.driver.system import Adapter, Capabilities
 from streamgauge.config.systems import Semantics
 class Engine(Adapter): ...
+class Ruleless(Adapter):
+    start = begin_trial = end_trial = alive = stop = None
 class Undeclared(Adapter):
     capabilities = {"pins"}
-    start = begin_trial = end_trial = alive = stop = None
+    rules = start = begin_trial = end_trial = alive = stop = None
 class Wordless(Adapter):
     capabilities = Capabilities(semantics={"takes": "rows"})
-    start = begin_trial = end_trial = alive = stop = None
+    rules = start = begin_trial = end_trial = alive = stop = None
 class Wrong(Adapter):
     capabilities = Capabilities(semantics=Semantics("rows", 7, "", "", "", "", ""))
-    start = begin_trial = end_trial = alive = stop = None
+    rules = start = begin_trial = end_trial = alive = stop = None
 class Other(Adapter):
-    start = begin_trial = end_trial = alive = stop = None
+    rules = start = begin_trial = end_trial = alive = stop = None
     def __init__(self, system, work): 1 / 0
 """
 
@@ -189,7 +191,11 @@ class Other(Adapter):
         ("streamgauge.bench.engines.known.known_system:Nobody", "cannot be loaded: AttributeError: "),
         ("json:JSONDecoder", "json:JSONDecoder is no class that derives from Adapter; see docs/engines.md"),
         ("json:loads", "json:loads is no class that derives from Adapter; see docs/engines.md"),
-        ("no_system:Engine", "no_system:Engine cannot be made: TypeError: Can't instantiate abstract class Engine"),
+        (
+            "no_system:Engine",
+            "no_system:Engine lacks alive, begin_trial, end_trial, rules, start, stop; see docs/engines.md",
+        ),
+        ("no_system:Ruleless", "no_system:Ruleless lacks rules; see docs/engines.md"),
         ("no_system:Undeclared", "no_system:Undeclared: found capabilities {'pins'}, allowed: Capabilities(…)"),
         ("no_system:Wordless", "no_system:Wordless: semantics: found {'takes': 'rows'}, allowed: Semantics(…), of"),
         ("no_system:Wrong", "no_system:Wrong: semantics: watermark: found 7, allowed: Semantics(…), of texts"),

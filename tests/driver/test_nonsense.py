@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from streamgauge.bench.driver import figures
 from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, collect
 from streamgauge.bench.driver.requests import Malformed, checked, parsed
+from streamgauge.records.rules import Operator, Rules
 from tests.driver.conftest import Serve
 
 S = 10**9
@@ -136,16 +138,18 @@ def test_any_body_is_refused_or_makes_an_epoch(body: object) -> None:
     assert found.details()["emitted"] >= 0
 
 
+RULES = Rules((Operator("window", 5, 5),), 9)
 FIGURES: dict[str, Any] = {
-    "drained": True, "failure": None, "cpu_seconds": 1.5, "rss_bytes": 10, "late_dropped": 3, "rules": {},
+    "drained": True, "failure": None, "cpu_seconds": 1.5, "rss_bytes": 10, "late_dropped": 3,
     "batches": [{"batch_id": 0, "ends": [{"0": 5}], "watermark_ms": None, "dropped": 0}],
     "stretches": [{"ends": [{"0": 5}], "watermark_ms": 5}], "its own": [1, None],
 }  # fmt: skip
 
 
 def test_sound_figures_stay_as_they_are() -> None:
-    assert figures.checked(FIGURES) == (FIGURES, None)
-    assert figures.checked({}) == ({}, None)
+    assert figures.checked(FIGURES, RULES) == (FIGURES, None)
+    assert figures.checked(FIGURES | {"rules": Rules((Operator("window", 5, 5),), 9)}, RULES) == (FIGURES, None)
+    assert figures.checked({}, RULES) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +167,18 @@ def test_sound_figures_stay_as_they_are() -> None:
         (FIGURES | {"batches": [None]}, "batches.0: found None, allowed: "),
         (FIGURES | {"batches": [{"ends": []}]}, "batches.0.watermark_ms: found "),
         (FIGURES | {"stretches": [{"ends": [{"0": -1}], "watermark_ms": 0}]}, "stretches.0.ends.0.0: found -1"),
-        (FIGURES | {"rules": {"late": 1}}, "rules: found {'late': 1}, allowed: rules that streamgauge has (Rules)"),
+        (FIGURES | {"rules": {"late": 1}}, "rules: found {'late': 1}, allowed: Rules(…) of streamgauge.records"),
+        (
+            FIGURES | {"rules": replace(RULES, clock="own key", delay_us=8)},
+            "rules: found delay_us 8, clock 'own key', allowed: delay_us 9, clock 'all queues', as ",
+        ),
         (FIGURES | {"check": {}}, "check.wrong: found {}, allowed: "),
         (FIGURES | {"its own": math.nan}, "found what is no JSON ("),
         (FIGURES | {"its own": object}, "found what is no JSON ("),
     ],
 )
 def test_figures_that_are_none_are_told(told: object, why: str) -> None:
-    found, unusable = figures.checked(told)
+    found, unusable = figures.checked(told, RULES)
     assert found == {}
     assert str(unusable).startswith(f"the system's figures: {why}"), unusable
 
@@ -190,6 +198,6 @@ def test_cpu_seconds_may_be_unknown() -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(FIGURES)), JSON, max_size=4) | JSON)
 def test_any_figures_are_taken_or_told(told: object) -> None:
-    found, unusable = figures.checked(told)
+    found, unusable = figures.checked(told, RULES)
     assert (unusable is None) == (found == told)
     assert "\n" not in str(unusable)

@@ -32,8 +32,10 @@ from streamgauge.bench.engines.known.process import Wired, run
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.verdict import judge
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Search, Workload
 from streamgauge.config.systems import OwnSettings
+from streamgauge.records.rules import Operator, Rules
 from tests.driver.conftest import COLUMNS, stream_of, stream_table
 
 WORKLOAD = Workload(name="pass", query="passthrough")
@@ -51,6 +53,9 @@ class InThread(Adapter):
         self._stop = threading.Event()
         self.figures: dict[str, Any] = {}
         self.failure: str | None = None
+
+    def rules(self, spec: Spec) -> Rules:
+        return Rules(spec.operators())
 
     def start(self) -> None: ...
 
@@ -335,6 +340,10 @@ def test_a_report_that_is_none_is_refused_and_its_trial_is_invalid(fleet: Fleet)
         (None, "the system's figures: found None, allowed: an object"),
         ([1], "the system's figures: found [1], allowed: an object"),
         ({"cpu_seconds": float("nan")}, "the system's figures: cpu_seconds: found nan, allowed: "),
+        (
+            {"rules": Rules((Operator("event"),))},
+            "the system's figures: rules: found operators (Operator(kind='event', ",
+        ),
     ],
 )
 def test_figures_that_are_none_make_the_trial_invalid(fleet: Fleet, told: Any, why: str) -> None:
@@ -346,6 +355,7 @@ def test_figures_that_are_none_make_the_trial_invalid(fleet: Fleet, told: Any, w
     found = trial(fleet, Babbling(), rate=100, seconds=0.3)
     assert str(found.observation.invalid).startswith(why)
     assert found.details["system"] == {}
+    assert found.details["rules"] == Rules(Spec.of(WORKLOAD, COLUMNS).operators())
 
 
 def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:

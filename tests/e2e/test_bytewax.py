@@ -17,6 +17,7 @@ from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.oracle.check import check
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, System, Workload
@@ -59,12 +60,12 @@ def test_windows_and_late_events_are_the_oracle_s_under_its_own_rule(system: Sys
     assert run.details["drained"]
     stream = load_stream([tmp_path / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)
     rows = offered_rows(stream, [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]])
-    told, epochs = run.details["system"], run.details["epochs"]
+    told, epochs, rules = run.details["system"], run.details["epochs"], run.details["rules"]
 
-    found = check(rows, told, epochs, spec)
+    found = check(rows, told, epochs, spec, rules)
     assert (found.wrong, found.expected_late, found.watermarks_checked) == (None, found.reported_late, True)
     assert found.reported_late == 2995  # the figure of docs/engines.md
     assert found.reported_rows > 10
-    flink = told | {"rules": {"late_counted": "events in no window", "each_queue": True}}
-    assert check(rows, flink, epochs, spec).wrong
-    assert check(rows, told, epochs, replace(spec, watermark_ms=spec.watermark_ms + 10)).wrong
+    assert check(rows, told, epochs, spec, flink.rules(spec)).wrong
+    later = replace(rules, delay_us=rules.delay_us + 10_000)
+    assert check(rows, told, epochs, spec, later).wrong

@@ -84,7 +84,7 @@ def checked(run: TrialRun, stream: Path, name: str) -> Check:
     assert run.observation.invalid is None
     assert run.details["drained"]
     spec = Spec.of({**WORKLOADS, "sql": SQL}[name], COLUMNS)
-    return check(offered(run, stream), run.details["system"], run.details["epochs"], spec)
+    return check(offered(run, stream), run.details["system"], run.details["epochs"], spec, run.details["rules"])
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -103,18 +103,18 @@ def test_answers_and_late_events_are_the_oracle_s(
     assert run.details["system"]["cpu_seconds"] > 0
 
     if name == "tumbling":  # what the engine might claim wrongly is found
-        system = run.details["system"]
+        system, rules = run.details["system"], run.details["rules"]
         wrong = copy.deepcopy(system)
         wrong["stretches"][len(wrong["stretches"]) // 2]["watermark_ms"] += 1
         spec, rows = Spec.of(WORKLOADS[name], COLUMNS), offered(run, stream)
-        assert "its rows imply" in str(check(rows, wrong, run.details["epochs"], spec).wrong)
+        assert "its rows imply" in str(check(rows, wrong, run.details["epochs"], spec, rules).wrong)
         lost = copy.deepcopy(run.details["epochs"])
         lost[-1]["rows"] -= 1
-        assert "rows" in str(check(rows, system, lost, spec).wrong)
+        assert "rows" in str(check(rows, system, lost, spec, rules).wrong)
         silent = copy.deepcopy(run.details["epochs"])
         for epoch in silent:
             epoch["batch"] = {"late": 0}
-        assert str(check(rows, system, silent, spec).wrong).startswith("late events: 0 reported as dropped")
+        assert str(check(rows, system, silent, spec, rules).wrong).startswith("late events: 0 reported as dropped")
 
 
 def test_state_in_rocksdb_and_two_queues_give_the_oracle_s_answer(stream: Path, tmp_path: Path) -> None:
@@ -167,7 +167,8 @@ def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: P
             )  # fmt: skip
             assert run.observation.invalid is None
             counts = [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]]
-            found = check(offered_rows(table, counts), run.details["system"], run.details["epochs"], spec)
+            system, rules = run.details["system"], run.details["rules"]
+            found = check(offered_rows(table, counts), system, run.details["epochs"], spec, rules)
             assert (name, found.wrong, found.watermarks_checked) == (name, None, True)
             assert found.reported_rows == found.expected_rows > (0 if name == "nexmark.q8" else 5)
             assert found.expected_late == found.reported_late

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +14,13 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
-from streamgauge.bench.engines.flink.flink_system import RULES, argument
+from streamgauge.bench.engines.flink.flink_system import argument
 from streamgauge.bench.oracle.check import check
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Workload
+from streamgauge.records.trial import SystemFigures
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.e2e.flink import Proxied
 from tests.e2e.processes import wait_for
@@ -80,8 +81,8 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
         cluster.cancel(job)
         seen = talk.observe()
     rows = offered(stream, [count - 1 for count in seen["offered"]])
-    figures = {"stretches": [{"ends": [{"0": 2**62, "1": 2**62}], "watermark_ms": None}], "rules": asdict(RULES)}
-    found = check(rows, figures, [report["body"] for report in seen["reports"]], spec)
+    figures: SystemFigures = {"stretches": [{"ends": [{"0": 2**62, "1": 2**62}], "watermark_ms": None}]}
+    found = check(rows, figures, [report["body"] for report in seen["reports"]], spec, queries.rules(spec))
     assert (found.wrong, found.expected_late, rows.num_rows) == (None, 0, COUNT)
     assert found.reported_rows == found.expected_rows > 5
 

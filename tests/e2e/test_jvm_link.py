@@ -69,7 +69,7 @@ def checked(run: TrialRun, stream: Path, asked: Workload) -> Check:
     assert run.details["drained"]
     assert run.observation.offered == run.observation.taken == 20_000
     rows = offered(run, stream)
-    return check(rows, run.details["system"], run.details["epochs"], Spec.of(asked, COLUMNS))
+    return check(rows, run.details["system"], run.details["epochs"], Spec.of(asked, COLUMNS), run.details["rules"])
 
 
 @built

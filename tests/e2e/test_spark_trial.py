@@ -68,7 +68,7 @@ def test_the_output_of_a_trial_is_duckdbs_answer_minus_what_was_rightly_dropped(
                 counts = [[n - 1 for n in driver["offered"]] for driver in run.details["drivers"]]
                 spec = Spec.of(workload, COLUMNS)
                 offered = offered_rows(rows, counts)
-                found = check(offered, run.details["system"], run.details["epochs"], spec)
+                found = check(offered, run.details["system"], run.details["epochs"], spec, run.details["rules"])
                 assert (found.wrong, found.watermarks_checked) == (None, True)
                 assert run.observation.offered == offered.num_rows == 3600
                 assert found.expected_rows > 100

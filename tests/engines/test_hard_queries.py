@@ -132,9 +132,9 @@ def test_a_late_event_whose_session_has_come_out_begins_another(spark: Any, tmp_
     run = stream(spark, SESSIONS, slices(given, 1), tmp_path / "run")
     windows = [(r["window_start"].second, r["window_end"].second, r["events"]) for r in run.output.to_pylist()]
     assert windows == [(0, 3, 1), (2, 7, 2), (30, 33, 1)]
-    parts = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions")).parts
+    parts = expectation(offered(given), run.logs(), SESSIONS, queries.rules(SESSIONS)).parts
     assert [part.frames[0]["seq"].to_pylist() for part in parts] == [[0, 2], [1, 3]]
-    wanted = expectation(offered(given), run.logs(), SESSIONS, queries.rules("sessions"))
+    wanted = expectation(offered(given), run.logs(), SESSIONS, queries.rules(SESSIONS))
     assert size_and_hash(run.output, Rule()) == size_and_hash(answer(wanted), Rule())
     assert wanted.wrong_watermark is None
 
@@ -214,7 +214,7 @@ def test_a_batch_judges_rows_by_the_watermark_before_its_own_or_where_all_operat
     for one_watermark, microseconds in ((False, [0, 5000]), (True, [5000, 9000])):
         micro = [MicroBatch(n, 0, pa.table({}), ms, ({},), (), 0.0) for n, ms in ((0, 5), (1, 9))]
         logs = FiniteRun(tuple(micro), one_watermark).logs()
-        assert late_watermarks_us(np.array([0, 1]), logs, queries.rules(CHAINED.query)).tolist() == microseconds
+        assert late_watermarks_us(np.array([0, 1]), logs, queries.rules(CHAINED)).tolist() == microseconds
 
 
 def test_every_hard_query_is_in_the_capability_matrix() -> None:

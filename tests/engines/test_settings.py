@@ -12,11 +12,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.base.errors import UserError
-from streamgauge.bench.driver.system import Capabilities, make_system
+from streamgauge.bench.driver.system import Capabilities, make_system, rules_of
 from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.submit import command
+from streamgauge.bench.workloads import Spec
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
 from streamgauge.streams.kafka import security
 from tests.command import Answer, Call, run
@@ -27,6 +28,7 @@ ADAPTER = """
 from typing import Literal
 from streamgauge.config.systems import System
 from streamgauge.bench.driver.system import Adapter
+from streamgauge.records.rules import Rules
 
 class Engine(Adapter):
     class Settings(System):
@@ -37,6 +39,7 @@ class Engine(Adapter):
     def __init__(self, system, work):
         self.name, self.threads = system.name, system.threads
 
+    def rules(self, spec): return Rules(spec.operators())
     def start(self): ...
     def begin_trial(self, setup): ...
     def end_trial(self, timeout_s): return {}
@@ -250,3 +253,27 @@ def test_an_engine_declares_the_faults_that_its_trials_take(
 ) -> None:
     system = make_system(settings_of(engine).model_validate({"name": "s", "engine": engine, **keys}), tmp_path)
     assert system.capabilities.faults == faults
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("'rows'", "found 'rows', allowed: Rules(…) of streamgauge.records.rules"),
+        ("Rules(())", "found 0 operators, allowed: 1, as in Spec.operators"),
+        (
+            "Rules(spec.operators(), clock='mine')",
+            "ValueError: found 'mine', allowed: all queues, least queue, own queue",
+        ),
+        ("Rules(spec.operator())", "AttributeError: 'Spec' object has no attribute 'operator'"),
+    ],
+)
+def test_late_rules_that_are_none_are_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: str, message: str
+) -> None:
+    (tmp_path / "keyed.py").write_text(ADAPTER.replace("Rules(spec.operators())", declared))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "keyed", raising=False)
+    made = make_system(OwnSettings(name="m", engine="keyed:Engine"), tmp_path)
+    with pytest.raises(UserError) as problem:
+        rules_of(made, Spec("passthrough"))
+    assert str(problem.value).startswith(f"systems.m.engine: its late rules: {message}")

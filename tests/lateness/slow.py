@@ -6,19 +6,28 @@ Event = tuple[int, int]  # event time and arrival
 
 
 def watermarks(
-    events: list[Event], delay: int, interval: int, behind: int, step: int, least: int | None, queues: int
+    events: list[Event],
+    delay: int,
+    interval: int,
+    behind: int,
+    step: int,
+    least: int | None,
+    queues: int,
+    *,
+    own: bool = False,
 ) -> list[int | None]:
-    """The watermark that judges each event; None: there is none yet."""
+    """The watermark that judges each event; None: there is none yet. own: each queue judges its own events."""
     watermarks: list[int | None] = []
     for i, (_, arrival) in enumerate(events):
         largest: list[int | None] = []
-        for queue in range(queues):
+        watched = [i % queues] if own else list(range(queues))
+        for queue in watched:
             mine = [j for j in range(i) if j % queues == queue]
             if interval:  # also events that come later in this piece never count: their interval has not ended
                 mine = [j for j in mine if events[j][1] // interval <= arrival // interval - behind]
             largest.append(max((events[j][0] for j in mine), default=None))
         known = [one for one in largest if one is not None]
-        watermark = None if len(known) < queues else min(known) // step * step - delay
+        watermark = None if len(known) < len(watched) else min(known) // step * step - delay
         if least is not None:
             watermark = least if watermark is None else max(watermark, least)
         watermarks.append(watermark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 
@@ -12,20 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.records.loss import Loss
-from streamgauge.streams.lateness.loss import LateRule, LossCount, loss
-from streamgauge.streams.lateness.pace import IDEAL, Ints, Pace
+from streamgauge.records.rules import LEAST_MS, Operator, Pace, Rules
+from streamgauge.streams.lateness.late import Ints
+from streamgauge.streams.lateness.loss import LossCount, loss
 from tests.lateness import slow
 
-#: the cadences of a watermark after each event, at intervals, and with micro-batches
+#: what an engine may declare: the cadences of a watermark after each event, at intervals, and with micro-batches
 PACES = st.builds(
     Pace,
     interval_us=st.sampled_from([0, 1, 4, 10]),
     behind=st.integers(1, 2),
     step_us=st.sampled_from([1, 3]),
-    least_us=st.sampled_from([None, 0, -20]),
-    each_queue=st.booleans(),
+)
+DECLARED = st.builds(
+    Rules,
+    st.just((Operator("never"),)),
+    st.integers(0, 30),
+    st.sampled_from(["all queues", "least queue", "own queue"]),
+    PACES,
     equal_is_late=st.booleans(),
     joins_first=st.booleans(),
+    begins_ms=st.sampled_from([LEAST_MS, 0]),
 )
 STREAMS = st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 9)), max_size=30).map(
     lambda rows: [*zip((event for event, _ in rows), accumulate(gap for _, gap in rows), strict=True)]
@@ -33,10 +41,10 @@ STREAMS = st.lists(st.tuples(st.integers(-60, 60), st.integers(0, 9)), max_size=
 
 
 def counted(
-    events: list[slow.Event], rule: LateRule, pace: Pace, queues: int, pieces: int, keys: list[int] | None = None
+    events: list[slow.Event], rules: Rules, queues: int = 1, pieces: int = 1, keys: list[int] | None = None
 ) -> Loss:
     """The library's count of a stream that is given in pieces."""
-    count = LossCount(rule, pace, queues)
+    count = LossCount(rules, queues)
     for part in np.array_split(np.arange(len(events)), pieces):
         table = np.array([events[i] for i in part], np.int64).reshape(-1, 2)
         own = None if keys is None else np.array([keys[i] for i in part], np.int64)
@@ -44,44 +52,106 @@ def counted(
     return count.loss()
 
 
-def marks_of(events: list[slow.Event], delay: int, pace: Pace, queues: int) -> list[int | None]:
-    behind = pace.behind if pace.interval_us else 1
+def marks_of(events: list[slow.Event], rules: Rules, queues: int) -> list[int | None]:
+    pace, least_us = rules.pace, None if rules.begins_ms == LEAST_MS else rules.begins_ms * 1000
+    behind, parts = pace.behind if pace.interval_us else 1, 1 if rules.clock == "all queues" else queues
     return slow.watermarks(
-        events, delay, pace.interval_us, behind, pace.step_us, pace.least_us, queues if pace.each_queue else 1
+        events, rules.delay_us, pace.interval_us, behind, pace.step_us, least_us, parts, own=rules.clock == "own queue"
     )
 
 
 @settings(max_examples=300)
-@given(STREAMS, PACES, st.integers(0, 30), st.sampled_from([(6, 6), (6, 2), (9, 3), (1, 1)]), st.integers(1, 3),
-       st.integers(1, 4))  # fmt: skip
+@given(STREAMS, DECLARED, st.sampled_from([(6, 6), (6, 2), (9, 3), (1, 1)]), st.integers(1, 3), st.integers(1, 4))
 def test_windows_lose_what_has_ended(
-    events: list[slow.Event], pace: Pace, delay: int, window: tuple[int, int], queues: int, pieces: int
+    events: list[slow.Event], declared: Rules, window: tuple[int, int], queues: int, pieces: int
 ) -> None:
-    lost = counted(events, LateRule("window", delay, *window), pace, queues, pieces)
-    wanted = slow.windowed(events, marks_of(events, delay, pace, queues), *window)
+    rules = replace(declared, operators=(Operator("window", *window),))
+    lost = counted(events, rules, queues, pieces)
+    wanted = slow.windowed(events, marks_of(events, rules, queues), *window)
     assert (lost.events, lost.partly, lost.windows, lost.of) == (*wanted, len(events))
 
 
 @settings(max_examples=200)
-@given(STREAMS, PACES, st.integers(0, 30), st.integers(1, 3), st.integers(1, 4))
+@given(STREAMS, DECLARED, st.integers(1, 3), st.integers(1, 4))
 def test_events_below_the_watermark_are_lost(
-    events: list[slow.Event], pace: Pace, delay: int, queues: int, pieces: int
+    events: list[slow.Event], declared: Rules, queues: int, pieces: int
 ) -> None:
-    lost = counted(events, LateRule("event", delay), pace, queues, pieces)
-    assert lost.events == slow.below(events, marks_of(events, delay, pace, queues), equal=pace.equal_is_late)
+    rules = replace(declared, operators=(Operator("event"),))
+    lost = counted(events, rules, queues, pieces)
+    assert lost.events == slow.below(events, marks_of(events, rules, queues), equal=rules.equal_is_late)
     assert lost.windows is None
 
 
 @settings(max_examples=300)
-@given(STREAMS, PACES, st.integers(0, 20), st.integers(1, 8), st.integers(1, 3), st.randoms(use_true_random=False))
+@given(STREAMS, DECLARED, st.integers(1, 8), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_sessions_lose_what_has_ended_after_they_have_merged_or_before(
-    events: list[slow.Event], pace: Pace, delay: int, gap: int, queues: int, chance: Random
+    events: list[slow.Event], declared: Rules, gap: int, queues: int, chance: Random
 ) -> None:
     keys = [chance.randrange(3) for _ in events]
-    lost = counted(events, LateRule("session", delay, gap), pace, queues, 1, keys)
-    marks = marks_of(events, delay, pace, queues)
-    wanted = slow.joined(events, keys, marks, gap) if pace.joins_first else slow.alone(events, marks, gap)
-    assert lost.events == wanted
+    rules = replace(declared, operators=(Operator("session", gap),))
+    marks = marks_of(events, rules, queues)
+    wanted = slow.joined(events, keys, marks, gap) if rules.joins_first else slow.alone(events, marks, gap)
+    assert counted(events, rules, queues, keys=keys).events == wanted
+
+
+@settings(max_examples=200)
+@given(STREAMS, st.integers(0, 20), st.randoms(use_true_random=False))
+def test_a_key_with_a_watermark_of_its_own_loses_what_is_below_it(
+    events: list[slow.Event], delay: int, chance: Random
+) -> None:
+    keys = [chance.randrange(3) for _ in events]
+    rules = Rules((Operator("event"),), delay, "own key")
+    times = [event for event, _ in events]
+    late = [
+        event < max(other for other, own in zip(times[: n + 1], keys, strict=False) if own == keys[n]) - delay
+        for n, event in enumerate(times)
+    ]
+    assert counted(events, rules, keys=keys).events == sum(late)
+
+
+@settings(max_examples=200)
+@given(STREAMS, st.integers(0, 20), st.sampled_from([(6, 6), (6, 2), (9, 3)]), st.integers(1, 3))
+def test_a_window_ends_by_the_time_of_its_partition_and_a_grace_as_in_kafka_streams(
+    events: list[slow.Event], grace: int, window: tuple[int, int], partitions: int
+) -> None:
+    """Against the algorithm of its KStreamWindowAggregate: stream time first, then each window of the event."""
+    (length, advance), stream_time = window, dict[int, int]()
+    events = [(event + 100, arrival) for event, arrival in events]  # of times before 0 Kafka knows nothing
+    nowhere = partly = 0
+    for n, (event, _) in enumerate(events):
+        partition = n % partitions
+        stream_time[partition] = max(stream_time.get(partition, event), event)
+        starts = range(max(0, event - length + advance) // advance * advance, event + 1, advance)
+        ended = [start + length <= stream_time[partition] - grace for start in starts]
+        nowhere, partly = nowhere + all(ended), partly + any(ended)
+    lost = counted(events, Rules((Operator("window", *window),), grace, "own queue"), partitions)
+    assert (lost.events, lost.partly) == (nowhere, partly)
+
+
+@settings(max_examples=200)
+@given(
+    STREAMS, DECLARED, st.sampled_from([Operator("window", 6, 2), Operator("event"), Operator("session", 5)]),
+    st.integers(1, 3), st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_at_no_pace_more_is_lost_than_with_a_watermark_after_each_event(
+    events: list[slow.Event], declared: Rules, operator: Operator, queues: int, chance: Random
+) -> None:
+    keys = [chance.randrange(3) for _ in events]
+    rules = replace(declared, operators=(operator,))
+    lost, most = (counted(events, one, queues, keys=keys) for one in (rules, rules.soonest))
+    assert (lost.events <= most.events, lost.partly <= most.partly) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "allowed"),
+    [
+        ("clock", "all queues, least queue, own queue, own key"),
+        ("late_counted", "rows, groups, events in no window, none"),
+    ],
+)
+def test_a_rule_that_no_function_knows_is_refused(field: str, allowed: str) -> None:
+    with pytest.raises(ValueError, match=f"found 'mine', allowed: {allowed}"):
+        Rules((Operator("event"),), **{field: "mine"})
 
 
 S = 1_000_000  # µs
@@ -98,35 +168,34 @@ def late_stream(count: int, seed: int = 1) -> tuple[Ints, Ints]:
 
 #: how SQL tells the events that an event's watermark follows
 FRAMES = {
-    IDEAL: "order by i rows between unbounded preceding and 1 preceding",
+    Pace(): "order by i rows between unbounded preceding and 1 preceding",
     Pace("interval", 200_000): "order by arrival // 200000 range between unbounded preceding and 1 preceding",
     Pace("micro-batch", 10 * S, 2): "order by arrival // 10000000 range between unbounded preceding and 2 preceding",
 }
 #: when SQL calls an event lost
 LOST = {
-    LateRule("window", 10 * S, 60 * S, 60 * S): "event // 60000000 * 60000000 + 60000000 <= watermark",
-    LateRule("window", 10 * S, 600 * S, 60 * S): "event // 60000000 * 60000000 + 600000000 <= watermark",
-    LateRule("event", 10 * S): "event < watermark",
-    LateRule("never", 10 * S): "false",
+    Operator("window", 60 * S, 60 * S): "event // 60000000 * 60000000 + 60000000 <= watermark",
+    Operator("window", 600 * S, 60 * S): "event // 60000000 * 60000000 + 600000000 <= watermark",
+    Operator("event"): "event < watermark",
+    Operator("never"): "false",
 }
 
 
-@pytest.mark.parametrize("rule", LOST, ids=lambda rule: f"{rule.kind}-{rule.slide_us // S}-of-{rule.length_us // S}")
+@pytest.mark.parametrize("operator", LOST, ids=lambda one: f"{one.kind}-{one.slide_us // S}-of-{one.length_us // S}")
 @pytest.mark.parametrize("pace", FRAMES, ids=lambda pace: pace.kind)
-def test_duckdb_counts_the_same(pace: Pace, rule: LateRule) -> None:
+def test_duckdb_counts_the_same(pace: Pace, operator: Operator) -> None:
     event, arrival = late_stream(20_000)
-    lost = loss(event, arrival, rule, pace)
+    lost = loss(event, arrival, Rules((operator,), 10 * S, pace=pace))
     base = duckdb.connect()
     base.register("stream", {"i": np.arange(len(event)), "event": event, "arrival": arrival})
     sql = f"select max(event) over ({FRAMES[pace]}) - 10000000 as watermark, event from stream"
-    assert base.execute(f"select count(*) filter (where {LOST[rule]}) from ({sql})").fetchone() == (lost.events,)
-    assert (lost.events > 300) == (rule.kind != "never" and rule.slide_us in (0, rule.length_us))
+    assert base.execute(f"select count(*) filter (where {LOST[operator]}) from ({sql})").fetchone() == (lost.events,)
+    assert (lost.events > 300) == (operator.kind != "never" and operator.slide_us in (0, operator.length_us))
 
 
 def test_the_count_is_of_the_events_that_a_query_reads_and_the_watermark_follows_all() -> None:
-    rule = LateRule("window", 0, 20, 10)
     event, arrival = np.array([5, 31, 6, 7, 12, 40, 21]), np.arange(7)
-    count = LossCount(rule)
+    count = LossCount(Rules((Operator("window", 20, 10),)))
     read, narrow = np.array([0, 0, 1, 1, 1, 1, 1], bool), np.array([0, 0, 0, 1, 0, 0, 1], bool)
     lost = count.add(event, arrival, read=read, narrow=narrow)
     # 6: windows to 10 and 20 have ended at 31; 7: only that to 10; 12: that to 20, not that to 30; 21: that to 30
@@ -140,6 +209,6 @@ def test_the_sentence_has_the_count_the_share_and_the_cadence() -> None:
         "at the stream's own speed the query loses 2,712 of 90,000 events (3.0 %) in 14 windows, with a micro-batch "
         "every 1 s"
     )
-    some = Loss(1, 8, "window", IDEAL.cadence, 3, 2)
+    some = Loss(1, 8, "window", Pace().cadence, 3, 2)
     assert some.count == "1 of 8 events (12.5 %), and 2 more in some of their windows"
-    assert Loss(0, 8, "never", IDEAL.cadence).sentence == "no event may be dropped at any speed, however late it is"
+    assert Loss(0, 8, "never", Pace().cadence).sentence == "no event may be dropped at any speed, however late it is"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
-from streamgauge.bench.oracle.batches import Rules
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.rules import Operator, Rules
 
 
 @pytest.mark.parametrize(
@@ -30,14 +29,17 @@ from streamgauge.records.measurement import TrialObservation
             None, {"late_dropped": 1_200}, "by its own count", "it dropped 1,200 events as late, by its own count"
         ),
         (
-            None, {"batches": [{"dropped": 7}], "rules": asdict(Rules("groups"))}, "by its own count",
+            None, {"batches": [{"dropped": 7}]}, "by its own count",
             "it dropped 7 groups of events as late, by its own count",
         ),
+        (None, {"batches": [{"dropped": 7}, {}]}, None, None),
     ],
 )  # fmt: skip
 def test_it_is_said(
     check: dict[str, Any] | None, figures: dict[str, Any], kind: str | None, sentence: str | None
 ) -> None:
-    run = TrialRun(TrialObservation(1, 1, (), 24_000, 24_000), {"system": figures}, Histogram(), Histogram())
+    rules = Rules((Operator("window"),), late_counted="groups" if "batches" in figures else "rows")
+    details = {"system": figures, "rules": rules}
+    run = TrialRun(TrialObservation(1, 1, (), 24_000, 24_000), details, Histogram(), Histogram())
     found = dropped(check, run)
     assert (found and found.kind, found and found.sentence) == (kind, sentence)

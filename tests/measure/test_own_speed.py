@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.units import Duration
-from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.driver.system import make_system, rules_of
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.spark import queries as spark
+from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import own_speed as module
-from streamgauge.bench.measure.own_speed import own_speed
-from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
+from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import REGISTRY, Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import System, Workload
 from streamgauge.records.loss import Loss
+from streamgauge.records.rules import Operator, Pace, Rules
 
 SPARK = SparkSettings(name="s")
 FLINK = FlinkSettings(name="f", engine="flink")
@@ -61,6 +64,16 @@ def asked(query: str, slide: str | None = None) -> Workload:
     return Workload.model_validate({key: given for key, given in raw.items() if given is not None})
 
 
+def declared(system: System, workload: Workload) -> tuple[Spec, Rules]:
+    """The parameters of a query, and the rules that an adapter declares for it before anything starts."""
+    spec = Spec.of(workload, COLUMNS, whole=True)
+    return spec, rules_of(make_system(system, Path()), spec)
+
+
+def own_speed(stream: Artifact, workload: Workload, system: System) -> Loss:
+    return module.own_speed(stream, *declared(system, workload))
+
+
 def by_the_oracle(stream: Artifact, spec: Spec, interval_ns: int, rules: Rules) -> int:
     """The oracle's count of events in no window, from the log of an engine whose batches have that interval."""
     table = pa.concat_tables([pq.read_table(file) for file in stream.files()])
@@ -70,7 +83,7 @@ def by_the_oracle(stream: Artifact, spec: Spec, interval_ns: int, rules: Rules) 
     assert batch[-1] - batch[0] + 1 == len(ends), "each interval has an event, so that batches are intervals"
     marks = [rules.begins_ms, *(int(event_us[:end].max()) // 1000 - spec.watermark_ms for end in ends[:-1])]
     logs = [
-        BatchLog(n, ({0: end},) * find(spec.query).streams, mark, mark if rules.each_queue else None)
+        BatchLog(n, ({0: end},) * find(spec.query).streams, mark, mark if rules.clock == "least queue" else None)
         for n, (end, mark) in enumerate(zip(ends, marks, strict=True))
     ]
     rows = table.append_column("event_ts", pa.array(event_us).view(pa.timestamp("us", tz="UTC")))
@@ -90,21 +103,29 @@ def test_the_oracle_counts_as_many_where_a_trial_has_the_streams_own_speed(
 ) -> None:
     monkeypatch.setattr(module, "_PIECE_ROWS", 500)
     workload = asked(query, slide)
-    found, pace = own_speed(stream, workload, system), system.pace
-    rules = RULES if system is FLINK else spark.rules(query)
-    assert pace is not None
-    wanted = by_the_oracle(stream, Spec.of(workload, COLUMNS), 1000 * pace.interval_us, rules)
+    found, (spec, rules) = own_speed(stream, workload, system), declared(system, workload)
+    wanted = by_the_oracle(stream, spec, 1000 * rules.pace.interval_us, rules)
     assert found.events == wanted
     assert bool(wanted) == (find(query).late != "never")
     assert (found.partly > found.events) == (slide is not None or find(query).spans > 1)
 
 
-def test_an_engine_is_judged_by_the_same_rules_at_any_speed() -> None:
-    for pace, rules in ((SPARK.pace, spark.rules("sessions")), (FLINK.pace, RULES)):
-        assert pace is not None
-        for name in ("each_queue", "equal_is_late", "joins_first"):
-            assert pace.__dict__[name] == rules.__dict__[name]
-        assert rules.begins_ms == (LEAST_MS if pace.least_us is None else pace.least_us // 1000)
+def test_each_engine_declares_its_rules_before_anything_starts() -> None:
+    workload, window, delay_us = asked("windowed_aggregation"), Operator("window", 10_000_000, 10_000_000), 3_000_000
+    known = KnownSettings(name="k", engine="known")
+    job = JobSettings(name="j", engine="job", command=("x",), bootstrap="h:1")
+    assert [declared(system, workload)[1] for system in (SPARK, FLINK, known, job)] == [
+        Rules(
+            (window,), delay_us, "all queues", Pace("micro-batch", 1_000_000, behind=2, step_us=1000),
+            equal_is_late=True, joins_first=False, begins_ms=0, late_counted="groups", exact=False,
+        ),
+        Rules(
+            (window,), delay_us, "least queue", Pace("interval", 200_000, step_us=1000),
+            late_counted="events in no window", exact=False,
+        ),
+        Rules((window,), delay_us, late_counted="none"),
+        Rules((replace(window, kind="never"),), late_counted="none"),
+    ]  # fmt: skip
 
 
 def test_the_trigger_is_the_interval_of_micro_batches(stream: Artifact) -> None:
@@ -123,4 +144,4 @@ def test_a_job_may_lose_what_it_declares_whatever_the_query(stream: Artifact) ->
     assert found == Loss(int(late.sum()), EVENTS, "tolerance", "a watermark after each event", int(late.sum()))
     assert "the job may lose" in found.sentence
     del raw["answer"]
-    assert own_speed(stream, asked("passthrough"), JobSettings.model_validate(raw)).rule == "never"
+    assert own_speed(stream, asked("windowed_aggregation"), JobSettings.model_validate(raw)).rule == "never"

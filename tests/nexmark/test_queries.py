@@ -135,7 +135,8 @@ def logs(events: Events, streams: int) -> list[BatchLog]:
 def test_the_rule_drops_nothing_of_ordered_events_and_some_of_disordered_ones(
     events: Events, ordered: Events, query: Any
 ) -> None:
-    spec, rules = standard(query, 5000), queries.rules(query.name)
+    spec = standard(query, 5000)
+    rules = queries.rules(spec)
     wanted = expectation(ordered.rows, logs(ordered, query.streams), spec, rules)
     assert (wanted.late, wanted.wrong_watermark) == (0, None)
     whole = ask(spec, (ordered.plain,) * query.streams)
@@ -241,7 +242,7 @@ def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: 
     (query,) = chosen("q7")
     spec = standard(query, 5000)
     run = stream(spark, spec, events.batches(2), tmp_path)
-    wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec.query))
+    wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec))
     found = size_and_hash(run.output, query.rule)
     assert size_and_hash(answer(wanted), query.rule) == found
     (part,) = wanted.parts

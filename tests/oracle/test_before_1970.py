@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.engines.spark import queries as spark
-from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
+from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.duck import answer, ask
 from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import LEAST_MS, Rules
 from tests.engines.hand import row, table
 
 S = 1_000_000
 WINDOW = Spec("windowed_aggregation", "name", "amount", window_us=10 * S, watermark_ms=5_000)
-FLINK = replace(RULES, late_counted="events in no window")
-SPARK = spark.rules(WINDOW.query)
+FLINK, SPARK = flink.rules(WINDOW), spark.rules(WINDOW)
 
 
 def rows(seconds: list[float]) -> pa.Table:
@@ -59,7 +59,7 @@ QUERIES = (
 def test_nothing_of_a_stream_in_order_is_late_on_flink_whenever_it_happened(spec: Spec, seconds: list[float]) -> None:
     seconds = sorted(seconds)
     offered = rows(seconds)
-    found = expectation(offered, logs(seconds, LEAST_MS, 5_000, judged_by_own=True), spec, FLINK)
+    found = expectation(offered, logs(seconds, LEAST_MS, 5_000, judged_by_own=True), spec, flink.rules(spec))
     assert (found.late, found.late_events, found.early_events, found.wrong_watermark) == (0, 0, 0, None)
     order = [(name, "ascending") for name in ask(spec, (offered,)).column_names]
     assert answer(found).sort_by(order) == ask(spec, (offered.drop_columns(["partition", "row"]),)).sort_by(order)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.oracle.batches import BatchLog, Rules
+from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.late_rows import Unknowable, below_own_key, expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Operator, Rules
 
 SPEC = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000, watermark_ms=2_000)
-RULES = Rules("rows", each_key=True)
+RULES = Rules((Operator("event"),), SPEC.watermark_ms * 1000, "own key")
 
 
 def rows(events: list[tuple[str | None, int]], queues: int = 1) -> pa.Table:
@@ -32,7 +33,7 @@ def rows(events: list[tuple[str | None, int]], queues: int = 1) -> pa.Table:
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20_000_000, 20_000_000)), max_size=60))
 def test_it_is_the_largest_time_of_the_key_so_far_minus_the_delay(events: list[tuple[str | None, int]]) -> None:
     wanted = [us < max(u for k, u in events[: n + 1] if k == key) - 2_000_000 for n, (key, us) in enumerate(events)]
-    assert below_own_key(rows(events), SPEC).tolist() == wanted
+    assert below_own_key(rows(events), SPEC, RULES).tolist() == wanted
 
 
 def test_a_late_event_counts_once_and_is_in_no_window() -> None:

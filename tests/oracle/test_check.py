@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -46,13 +45,12 @@ def checked(output: pa.Table, batches: list[tuple[int, int, int]] = BATCHES, spe
         offered = offered.append_column(name, pa.array(values, pa.int64()))
     frames = 2 if spec.query == "outer_join" else 1
     figures: dict[str, Any] = {
-        "rules": asdict(rules(spec.query)),
         "batches": [
             {"batch_id": number, "ends": [{"0": end}] * frames, "watermark_ms": watermark, "dropped": dropped}
             for number, (end, watermark, dropped) in enumerate(batches)
         ],
     }
-    return check(offered, figures, [{"rows": output.num_rows, "checksum": checksum(output)}], spec)
+    return check(offered, figures, [{"rows": output.num_rows, "checksum": checksum(output)}], spec, rules(spec))
 
 
 def test_a_right_trial_is_right() -> None:

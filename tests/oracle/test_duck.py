@@ -137,7 +137,7 @@ def test_a_sum_beyond_64_bits_is_told() -> None:
     for name, values in {"partition": [0, 0], "row": [0, 1]}.items():
         rows = rows.append_column(name, pa.array(values, pa.int64()))
     with pytest.raises(ValueError, match="windowed_aggregation: "):
-        size_and_checksum(expectation(rows, [BatchLog(0, ({0: 2},), 0)], TUMBLING, queries.rules(TUMBLING.query)))
+        size_and_checksum(expectation(rows, [BatchLog(0, ({0: 2},), 0)], TUMBLING, queries.rules(TUMBLING)))
 
 
 NAN, INF = float("nan"), float("inf")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.engines.flink.flink_system import RULES
+from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.engines.spark import queries as spark
-from streamgauge.bench.oracle.batches import BatchLog, Rules
+from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.late_rows import Expectation, Unknowable, expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.trial import SystemFigures
 from streamgauge.streams.lateness.sessions import left_out
 from tests.engines.hand import row, table
 
 S = 1_000_000
-IN_WINDOWS = replace(RULES, late_counted="events in no window")
 TUMBLING = Spec("windowed_aggregation", "name", "amount", window_us=10 * S)
 
 
@@ -47,8 +46,8 @@ def test_an_event_at_the_watermark_is_late_on_spark_and_in_time_on_flink() -> No
     spec = Spec("deduplication", "name", None, window_us=10 * S, watermark_ms=10_000)
     offered = rows([(30, "a", 1), (20, "a", 1), (19.999, "a", 1)])
     logs = stretches((1, 0), (3, 20_000))
-    assert kept(expectation(offered, logs, spec, RULES)) == [[0, 1]]
-    assert kept(expectation(offered, logs, spec, spark.rules(spec.query))) == [[0]]
+    assert kept(expectation(offered, logs, spec, flink.rules(spec))) == [[0, 1]]
+    assert kept(expectation(offered, logs, spec, spark.rules(spec))) == [[0]]
 
 
 def test_an_event_joins_an_open_session_before_it_is_judged() -> None:
@@ -56,17 +55,17 @@ def test_an_event_joins_an_open_session_before_it_is_judged() -> None:
     offered = rows([(10, "a", 1), (12, "a", 1), (14, "b", 1), (9, "a", 1), (9, "b", 1), (16, "b", 1), (11, "a", 1)])
     # at 14 s: the session of a, 10 to 15, is open: 9 s joins it; for b 9 s to 12 s is over. At 16 s that of a is over
     logs = stretches((3, 0), (6, 14_000), (7, 16_000))
-    found = expectation(offered, logs, spec, IN_WINDOWS)
+    found = expectation(offered, logs, spec, flink.rules(spec))
     assert kept(found) == [[0, 1, 2, 3, 5]]
     assert found.late == 2
-    assert kept(expectation(offered, logs, spec, replace(IN_WINDOWS, joins_first=False))) == [[0, 1, 2, 5]]
+    assert kept(expectation(offered, logs, spec, replace(flink.rules(spec), joins_first=False))) == [[0, 1, 2, 5]]
 
 
 def test_a_session_that_overlaps_one_that_was_emitted_is_another_one() -> None:
     spec = Spec("sessions", "name", "amount", window_us=3 * S, watermark_ms=6_000)
     offered = rows([(10, "a", 1), (20, "a", 1), (11.5, "a", 1), (10.5, "a", 1)])
     # at 14 s that of 10 to 13 s has been emitted; 11.5 to 14.5 is not over, and 10.5 joins it
-    found = expectation(offered, stretches((2, 0), (4, 14_000)), spec, IN_WINDOWS)
+    found = expectation(offered, stretches((2, 0), (4, 14_000)), spec, flink.rules(spec))
     assert found.late == 0
     assert sorted(map(sorted, kept(found))) == [[0, 1], [2, 3]]
 
@@ -100,16 +99,17 @@ def test_of_several_queues_late_sessions_are_not_known() -> None:
     offered = offered.append_column("partition", pa.array([0, 1])).append_column("row", pa.array([0, 0]))
     logs = [BatchLog(0, ({0: 1, 1: 0},), 0, 0), BatchLog(1, ({0: 1, 1: 1},), 9_000, 9_000)]
     with pytest.raises(Unknowable, match="of several queues"):
-        expectation(offered, logs, spec, replace(IN_WINDOWS, each_queue=False))
+        expectation(offered, logs, spec, replace(flink.rules(spec), clock="all queues"))
 
 
 def test_an_event_that_each_of_its_windows_has_left_counts_once() -> None:
     spec = Spec("custom_windows", "name", "amount", window_us=10 * S, mark="7")
     offered = rows([(30, "a", 1), (5, "a", 1), (5, "a", 7), (60, "a", 1), (6, "a", 7)])
     # the 7 at 5 s is in four windows, of which two are over at 30 s; at 60 s all are
-    found = expectation(offered, stretches((1, 0), (3, 30_000), (4, 30_000), (5, 60_000)), spec, IN_WINDOWS)
+    found = expectation(offered, stretches((1, 0), (3, 30_000), (4, 30_000), (5, 60_000)), spec, flink.rules(spec))
     assert found.late == 2
-    assert expectation(offered, stretches((1, 0), (4, 30_000), (5, 60_000)), spec, RULES).late > 2
+    by_window = replace(flink.rules(spec), late_counted="rows")
+    assert expectation(offered, stretches((1, 0), (4, 30_000), (5, 60_000)), spec, by_window).late > 2
 
 
 #: recorded from a trial: of 10 s and less, one event is late by 10 s; the window of 10 to 20 s is closed by 20 s
@@ -135,17 +135,12 @@ def sums(*groups: tuple[int, int, int]) -> pa.Table:
 RIGHT = sums((0, 1, 3), (10, 2, 9), (20, 1, 6))
 
 
-def checked(
-    output: pa.Table, read: list[tuple[int, int | None]] = READ, late: int | None = 2, rules: Rules = IN_WINDOWS
-) -> Check:
-    figures: dict[str, Any] = {
-        "stretches": [{"ends": [{"0": end}], "watermark_ms": mark} for end, mark in read],
-        "rules": asdict(rules),
-    }
+def checked(output: pa.Table, read: list[tuple[int, int | None]] = READ, late: int | None = 2) -> Check:
+    figures: SystemFigures = {"stretches": [{"ends": [{"0": end}], "watermark_ms": mark} for end, mark in read]}
     if late is None:
         figures["late_dropped"] = None
     report = {"rows": output.num_rows, "checksum": checksum(output), "batch": {"late": late}}
-    return check(RECORDED, figures, [report], TUMBLING)
+    return check(RECORDED, figures, [report], TUMBLING, flink.rules(TUMBLING))
 
 
 def test_recorded_rows_are_right() -> None:

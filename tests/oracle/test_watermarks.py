@@ -22,7 +22,7 @@ def found(times_us: list[list[int]], logged: Logged, spec: Spec = AGGREGATION) -
     columns = [np.array(column, np.int64) for column in zip(*places, strict=True)]
     rows = pa.table({"partition": columns[0], "row": columns[1], "event_ts": pa.array(columns[2], pa.timestamp("us"))})
     logs = [BatchLog(number, *one) for number, one in enumerate(logged)]
-    return recomputed(rows, [taken_by(rows, logs, n) for n in range(len(logs[0].ends))], logs, spec, rules(spec.query))
+    return recomputed(rows, [taken_by(rows, logs, n) for n in range(len(logs[0].ends))], logs, spec, rules(spec))
 
 
 def watermarks(*args: object) -> list[int]:
@@ -83,5 +83,7 @@ def test_another_watermark_than_the_rows_is_found(logged: int) -> None:
 def test_one_of_the_engines_own_clock_stands_unchecked() -> None:
     logs = [BatchLog(0, ({0: 1},), 0), BatchLog(1, ({0: 1},), 1_700_000_000_000)]
     rows = pa.table({"partition": [0]})
-    assert recomputed(rows, [], logs, Spec("nexmark.q12"), rules("nexmark.q12")) == Watermarks(tuple(logs), None, False)
-    assert recomputed(rows, [], logs[:1], Spec("passthrough"), rules("passthrough")).checked
+    spec = Spec("nexmark.q12")
+    assert recomputed(rows, [], logs, spec, rules(spec)) == Watermarks(tuple(logs), None, False)
+    spec = Spec("passthrough")
+    assert recomputed(rows, [], logs[:1], spec, rules(spec)).checked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from streamgauge.catalog.artifacts import Store
@@ -17,15 +18,22 @@ MOST_EVENTS = 5_000_000
 
 
 def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
-    """The loss of each cell by name; without cells whose stream is not built or is too large to be read here."""
+    """The loss of each cell by name; without those whose stream is not built, or is too large to be read here.
+
+    An engine that is code of the user's own is left out, too: a check does not run it.
+    """
+    from streamgauge.bench.driver.system import make_system, rules_of
     from streamgauge.bench.measure.own_speed import own_speed
+    from streamgauge.bench.workloads import Spec
 
     lost: dict[str, dict[str, Any]] = {}
     for cell in benchmark.all_cells():
         stream = store.find("stream", stream_key(store, benchmark, benchmark.experiment(cell.experiment)))
-        if stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
-            parts = benchmark.workload(cell.workload), benchmark.system(cell.system), benchmark.replay.partitions
-            lost[cell.name] = dataclasses.asdict(own_speed(stream, *parts))
+        system = benchmark.system(cell.system)
+        if system.adapter and stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
+            spec = Spec.of(benchmark.workload(cell.workload), stream.manifest["columns"], whole=True)
+            rules = rules_of(make_system(system, Path()), spec)
+            lost[cell.name] = dataclasses.asdict(own_speed(stream, spec, rules, benchmark.replay.partitions))
     return lost
 
 

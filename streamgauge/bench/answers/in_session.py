@@ -51,7 +51,7 @@ def in_streaming(
     batches, with partition and row.
     """
     run = stream(spark, spec, batches, work, conf)
-    rules = queries.rules(spec.query)
+    rules = queries.rules(spec)
     due = expectation(rows, run.logs(), spec, rules)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)
@@ -80,5 +80,5 @@ def compared(
     """Judges an output by the query's rule. late: none in batch, and where the query drops nothing."""
     query = find(spec.query)
     sizes = size_and_hash(output, query.rule), size_and_hash(wanted, query.rule)
-    late = late or Late(queries.rules(spec.query).late_counted)
+    late = late or Late(queries.rules(spec).late_counted)
     return judged(query, mode, *sizes, seconds, events, late, output.nbytes, state_rows)

@@ -17,6 +17,7 @@ from streamgauge.bench.engines.spark.application import reason
 from streamgauge.bench.engines.spark.engine import is_alive
 from streamgauge.bench.workloads import Query
 from streamgauge.records.answers import Answer, AnswerLine, HardQueries, Mode
+from streamgauge.records.rules import Counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,9 +30,9 @@ _FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 @dataclass(frozen=True)
 class Late:
-    """Late rows of a run: how the engine counts them (see oracle.batches.Rules), and how many were dropped."""
+    """Late rows of a run: what the engine counts as such, and how many were dropped."""
 
-    counted: str
+    counted: Counted
     expected: int = 0
     reported: int | None = 0  # None: the engine does not know it
     wrong_watermark: str | None = None  # see late_rows.Expectation
@@ -52,9 +53,11 @@ def judged(
     output_bytes: int | None = None,
     state_rows: int | None = None,
 ) -> Answer:
-    """Compares the answer given with the wanted one."""
-    why = late.wrong_watermark
-    if given[0] != wanted[0]:
+    """Compares the answer given with the wanted one. A wrong watermark explains all else."""
+    why = None
+    if late.wrong_watermark is not None:
+        why = late.wrong_watermark
+    elif given[0] != wanted[0]:
         why = f"{given[0]} rows, {wanted[0]} expected"
     elif given != wanted:
         why = f"{given[0]} rows as expected, but with other values"

@@ -23,9 +23,10 @@ from streamgauge.bench.answers.hard_queries import SPECS, offered
 from streamgauge.bench.answers.hard_queries import events as hard_events
 from streamgauge.bench.answers.record import Late, judged, short
 from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.figures import checked
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.system import Adapter, Answering, TrialSetup, Unsupported, make_system
-from streamgauge.bench.oracle.batches import Rules, late_reported, logs_of
+from streamgauge.bench.driver.system import Adapter, Answering, TrialSetup, Unsupported, make_system, rules_of
+from streamgauge.bench.oracle.batches import late_reported, logs_of
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.duck import answer, size_and_hash
 from streamgauge.bench.oracle.late_rows import expectation
@@ -34,6 +35,8 @@ from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Replay, System, Workload
 from streamgauge.records.answers import Answer
 from streamgauge.records.driver import ReportBody
+from streamgauge.records.rules import Rules
+from streamgauge.records.trial import SystemFigures
 
 #: slow enough for a watermark every few hundred rows, quick enough for a suite
 RATE_EVENTS_PER_S = 10_000.0
@@ -46,8 +49,8 @@ MEMORY_MB = 4096
 CLOCK_WINDOW_US = 1_000_000
 
 
-class _Slow(UserError):
-    """The engine was not ready in time, which says nothing about its answer."""
+class _Unjudged(UserError):
+    """The trial says nothing about the engine's answer: it was not ready in time, or its figures are none."""
 
 
 @contextmanager
@@ -105,21 +108,21 @@ def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> 
 
 def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path) -> Answer:
     """Asks one query, and compares the answer with DuckDB's by the system's own account and rule of lateness."""
-    query = workloads.find(spec.query)
+    query, rules = workloads.find(spec.query), rules_of(system, spec)
     if isinstance(system, Answering):
         system.keeps_answer = True
     began = time.monotonic()
     try:
-        figures, reports = _trial(system, fleet, spec, columns, rows.num_rows, work)
+        figures, reports = _trial(system, fleet, spec, rules, columns, rows.num_rows, work)
         seconds = time.monotonic() - began
-    except _Slow as problem:
+    except _Unjudged as problem:
         return _unchecked(query, None, time.monotonic() - began, rows.num_rows, str(problem))
     except UserError as problem:
         if not system.alive():
             raise Outage(f"{system.name} ended in the middle of {short(query)}: {system.failure}") from problem
         why = problem.why if isinstance(problem, Unsupported) else str(problem).rpartition(": ")[2]
         return Answer(query=short(query), mode="streaming", status="unsupported", why=why)
-    reported = sum(int(body["rows"]) for body in reports), sum(body["checksum"] or 0 for body in reports) % 2**64
+    reported = sum(body["rows"] for body in reports), sum(body.get("checksum") or 0 for body in reports) % 2**64
     if not (figures.get("batches") or figures.get("stretches")):
         why = str(figures.get("unchecked", "the engine gives no account of the rows that it took"))
         return _unchecked(query, reported[0], seconds, rows.num_rows, why)
@@ -127,7 +130,6 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
         return _unchecked(
             query, reported[0], seconds, rows.num_rows, f"compared by {query.rule.kind}, which needs its rows"
         )
-    rules = Rules(**figures.get("rules", {}))
     due = expectation(rows, logs_of(figures), spec, rules)
     wanted = answer(due)
     kept, size = reported, None
@@ -135,12 +137,10 @@ def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str],
     if isinstance(system, Answering):
         output = _table(system.answer(), wanted.schema)
         kept, size, given = (output.num_rows, checksum(output)), output.nbytes, size_and_hash(output, query.rule)
-    late = Late(rules.late_counted, due.late, late_reported(figures, reports))
+    late = Late(rules.late_counted, due.late, late_reported(figures, reports), due.wrong_watermark)
     wanted_size = size_and_hash(wanted, query.rule)
     verdict = judged(query, "streaming", given, wanted_size, seconds, rows.num_rows, late, size)
-    if due.wrong_watermark is not None:  # it explains all else
-        return verdict.model_copy(update={"status": "wrong", "why": due.wrong_watermark})
-    if reported != kept:
+    if due.wrong_watermark is None and reported != kept:
         why = f"the reports measure other rows than the {kept[0]} that were kept"
         return verdict.model_copy(update={"status": "wrong", "why": why})
     return verdict
@@ -160,8 +160,8 @@ def _unchecked(query: Query, count: int | None, seconds: float, events: int, why
 
 
 def _trial(
-    system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], count: int, work: Path
-) -> tuple[dict[str, Any], list[ReportBody]]:
+    system: Adapter, fleet: Fleet, spec: Spec, rules: Rules, columns: Mapping[str, str], count: int, work: Path
+) -> tuple[SystemFigures, list[ReportBody]]:
     """Offers each event once; returns the system's figures and the bodies of its reports. Raises UserError."""
     attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)
     setup = TrialSetup(attempt, fleet.endpoints, _workload(spec), dict(columns), fleet.tick, work, RATE_EVENTS_PER_S)
@@ -177,15 +177,17 @@ def _trial(
         talk.stop()
         if query.by_clock:
             time.sleep(spec.window_us / 1e6 + 1)
-        figures = system.end_trial(PATIENCE_S)
+        figures, unusable = checked(system.end_trial(PATIENCE_S), rules)
         seen = talk.observe()
+    if unusable is not None:
+        raise _Unjudged(unusable)
     if figures.get("failure"):
         raise UserError(str(figures["failure"]))
     if not figures.get("drained"):
-        raise _Slow(f"it did not end within {PATIENCE_S:.0f} s")
+        raise _Unjudged(f"it did not end within {PATIENCE_S:.0f} s")
     offered = sum(seen["offered"]) - 1
     if offered != count:
-        raise _Slow(f"{offered} of {count} events were offered")
+        raise _Unjudged(f"{offered} of {count} events were offered")
     return figures, [report["body"] for report in seen["reports"]]
 
 

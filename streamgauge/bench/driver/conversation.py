@@ -16,9 +16,11 @@ from streamgauge.bench.driver.figures import checked, seconds
 from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, joined, observation, stepped
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import Adapter, TrialSetup
+from streamgauge.bench.driver.system import Adapter, TrialSetup, rules_of
+from streamgauge.bench.workloads import Spec
 from streamgauge.records.driver import DriverFigures, DriverSamples, Observed, TrialStatus
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.rules import Rules
 from streamgauge.records.trial import Details, SystemFigures
 
 START_DELAY_NS = NS // 2
@@ -52,7 +54,8 @@ class Conversation:
         self._connections: list[Connection] = []
         self._invalid: str | None = None
         self._details: Details = {"attempt": attempt}
-        self._begun, self._beyond_us = False, 0
+        self._rules: Rules | None = None  # of the system in the trial that has begun
+        self._beyond_us = 0
         self._start_ns: int | None = None  # by our clock
 
     def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
@@ -73,6 +76,7 @@ class Conversation:
         self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None, stream: int = 0
     ) -> None:
         """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
+        rules = rules_of(self._system, Spec.of(setup.workload, setup.columns, whole=True))
         self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
         for connection in self._connections:
             connection.open(
@@ -86,7 +90,7 @@ class Conversation:
                 stream=stream,
             )
         self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
-        self._begun, self._beyond_us = True, beyond_us
+        self._rules, self._beyond_us = rules, beyond_us
         self._system.begin_trial(setup)
         self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
         backlog = request.behind_s * request.rate / len(self._connections)
@@ -150,7 +154,7 @@ class Conversation:
 
     def cut(self) -> None:
         """Ends the offering, and waits only for the running batch."""
-        if self._begun:
+        if self._rules is not None:
             for connection in self._connections:
                 connection.stop()
             self._drain(whole=False)
@@ -190,8 +194,11 @@ class Conversation:
     def _collect(self) -> tuple[SystemFigures, list[Observed]]:
         """The system's figures, and what each driver process saw."""
         patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
-        figures, unusable = checked(self._system.end_trial(patience) if self._begun else {})
-        self._invalid = self._invalid or unusable
+        figures: SystemFigures = {}
+        if self._rules is not None:
+            self._details["rules"] = self._rules
+            figures, unusable = checked(self._system.end_trial(patience), self._rules)
+            self._invalid = self._invalid or unusable
         self._mark_cpu("drained")
         try:
             seen = [connection.observe() for connection in self._connections]

@@ -8,19 +8,28 @@ from collections.abc import Callable
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from streamgauge.bench.driver.requests import shown
-from streamgauge.bench.oracle.batches import Rules
+from streamgauge.records.rules import Rules
 from streamgauge.records.trial import Seconds, SystemFigures
 
 _FIGURES = TypeAdapter(SystemFigures)
 _SECONDS = TypeAdapter(Seconds, config=ConfigDict(strict=True))
 
 
-def checked(given: object) -> tuple[SystemFigures, str | None]:
-    """Returns the figures, and None; or none of them, and in one line why they are unusable."""
+def checked(given: object, declared: Rules) -> tuple[SystemFigures, str | None]:
+    """Returns the figures, and None; or none of them, and in one line why they are unusable.
+
+    declared: the late rules of the trial, by the adapter; `rules` among the figures are those that were followed.
+    """
     if not isinstance(given, dict):
         return {}, f"the system's figures: found {shown(given)}, allowed: an object"
+    followed = given.get("rules", declared)
+    if not isinstance(followed, Rules):
+        return {}, f"the system's figures: rules: found {shown(followed)}, allowed: Rules(…) of streamgauge.records"
+    if followed != declared:
+        ended, begun = _differing(followed, declared), _differing(declared, followed)
+        return {}, f"the system's figures: rules: found {ended}, allowed: {begun}, as its adapter declares"
     try:
-        figures = _FIGURES.validate_python(given)
+        figures = _FIGURES.validate_python({name: figure for name, figure in given.items() if name != "rules"})
         json.dumps(figures, allow_nan=False)
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_context=False)[0]
@@ -28,13 +37,12 @@ def checked(given: object) -> tuple[SystemFigures, str | None]:
         return {}, f"the system's figures: {place}: found {shown(first['input'])}, allowed: {allowed}"
     except (TypeError, ValueError, RecursionError) as problem:
         return {}, f"the system's figures: found what is no JSON ({problem}), allowed: finite numbers, texts, lists"
-    rules = figures.get("rules", {})
-    try:
-        Rules(**rules)
-    except TypeError:
-        allowed = "rules that streamgauge has (Rules)"
-        return {}, f"the system's figures: rules: found {shown(rules)}, allowed: {allowed}"
     return figures, None
+
+
+def _differing(rules: Rules, others: Rules) -> str:
+    """The fields in which rules differ from others, in words."""
+    return ", ".join(f"{name} {value!r}" for name, value in vars(rules).items() if value != vars(others)[name])
 
 
 def seconds(given: Callable[[], object]) -> tuple[float | None, str | None]:

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from streamgauge.base.histogram import Histogram
-from streamgauge.records.trial import Offsets, Whole
+from streamgauge.records.trial import Offsets, StoredHistogram, Whole
 
 _INT64 = 2**63 - 1
 Wall = Annotated[int, Field(ge=-_INT64, le=_INT64)]
@@ -94,18 +93,12 @@ class Body(Request):
     negative: Whole = Field(0, description="a whole number from 0 on")
     least_ns: Wall | None = Field(None, description="the lowest latency in ns if it is negative, or null")
     checksum: int | None = Field(None, ge=-(2**63), lt=2**64, description="a whole number of 64 bits")
-    event_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")
-    processing_latency: dict[str, Any] = Field(description="a histogram, as in the protocol")
+    event_latency: StoredHistogram = Field(description="a histogram, as in the protocol")
+    processing_latency: StoredHistogram = Field(description="a histogram, as in the protocol")
     emitted_wall_ns: list[Wall] | None = Field(None, description="the first and the last emission in ns, or null")
     emitted_mean_wall_ns: Wall | None = Field(None, description="nanoseconds, a whole number")
     clock_offset_ns: list[Wall] | None = Field(None, description="[offset, error] in ns, or null")
     batch: Drops | None = Field(None, description="an object, with whole numbers of late events from 0 on")
-
-    @field_validator("event_latency", "processing_latency")
-    @classmethod
-    def _sound(cls, histogram: dict[str, Any]) -> dict[str, Any]:
-        Histogram.from_dict(histogram)
-        return histogram
 
     @field_validator("emitted_wall_ns", "clock_offset_ns")
     @classmethod
@@ -132,10 +125,10 @@ class Body(Request):
     def _of_these_rows(self) -> Self:
         """A row has at most one latency of each kind, and is emitted when it was emitted."""
         walls, mean = self.emitted_wall_ns, self.emitted_mean_wall_ns
-        for name in ("event_latency", "processing_latency"):
-            counted = (self.event_latency if name == "event_latency" else self.processing_latency)["count"]
-            if counted > self.rows:
-                raise ValueError(f"{name}: found {counted} latencies of {self.rows} rows, allowed: one a row")
+        both = {"event_latency": self.event_latency, "processing_latency": self.processing_latency}
+        for name, latencies in both.items():
+            if latencies.count > self.rows:
+                raise ValueError(f"{name}: found {latencies.count} latencies of {self.rows} rows, allowed: one a row")
         if walls and mean is not None and not walls[0] - _ROUNDED_NS <= mean <= walls[1] + _ROUNDED_NS:
             raise ValueError(f"emitted_mean_wall_ns: found {mean}, allowed: {walls[0]} to {walls[1]}, as emitted")
         return self

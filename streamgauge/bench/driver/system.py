@@ -19,8 +19,10 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 
 if TYPE_CHECKING:  # a system's own environment may lack what the configuration needs
     from streamgauge.base.units import Tick
+    from streamgauge.bench.workloads import Spec
     from streamgauge.config import System, Workload
     from streamgauge.config.systems import Semantics
+    from streamgauge.records.rules import Rules
 
 
 class Unsupported(UserError):
@@ -80,6 +82,7 @@ class Capabilities:
 class Adapter(ABC):
     """A system under test, made by `make_system`; it runs one trial at a time.
 
+    rules        declare which events the engine loses to a query, before anything starts; `Spec.operators` helps.
     start        start the warm process, once per search; raise UserError with one line when it cannot.
     begin_trial  begin to read; return at once or when reading. The system itself sends `ready` over the wire.
     end_trial    called when the driver has stopped: end the query within timeout_s, in the middle of a micro-batch if
@@ -101,13 +104,16 @@ class Adapter(ABC):
         self.name, self._work = system.name, work
 
     @abstractmethod
+    def rules(self, spec: Spec) -> Rules: ...
+
+    @abstractmethod
     def start(self) -> None: ...
 
     @abstractmethod
     def begin_trial(self, setup: TrialSetup) -> None: ...
 
     @abstractmethod
-    def end_trial(self, timeout_s: float) -> dict[str, Any]: ...
+    def end_trial(self, timeout_s: float) -> Mapping[str, object]: ...
 
     @abstractmethod
     def alive(self) -> bool: ...
@@ -157,6 +163,8 @@ def make_system(system: System, work: Path) -> Adapter:
     target = system.adapter or ENGINES.outside(system.engine)
     if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):  # its `Settings` would be silently ignored
         raise UserError(f"{where}: {target} is no class that derives from Adapter; see docs/engines.md")
+    if missing := adapter.__abstractmethods__:
+        raise UserError(f"{where}: {target} lacks {', '.join(sorted(missing))}; see docs/engines.md")
     try:
         made = adapter(_declared(system, adapter), work)
         declared: object = made.capabilities
@@ -169,6 +177,25 @@ def make_system(system: System, work: Path) -> Adapter:
     except Exception as problem:  # somebody's own module may do anything
         raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
     return made
+
+
+def rules_of(system: Adapter, spec: Spec) -> Rules:
+    """The late rules that an adapter declares for a query. Raises UserError for what are none."""
+    from streamgauge.bench.workloads import find
+    from streamgauge.records.rules import Rules
+
+    where, frames = f"systems.{system.name}.engine: its late rules", find(spec.query).streams
+    try:
+        declared: object = system.rules(spec)
+    except UserError:
+        raise
+    except Exception as problem:  # somebody's own module may do anything
+        raise UserError(f"{where}: {type(problem).__name__}: {problem}") from None
+    if not isinstance(declared, Rules):
+        raise UserError(f"{where}: found {declared!r:.80}, allowed: Rules(…) of streamgauge.records.rules")
+    if len(declared.operators) != frames:
+        raise UserError(f"{where}: found {len(declared.operators)} operators, allowed: {frames}, as in Spec.operators")
+    return declared
 
 
 def _declared(system: System, adapter: type[Adapter]) -> System:

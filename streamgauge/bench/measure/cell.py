@@ -22,7 +22,7 @@ from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.paced_loop import PacedLoop
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
-from streamgauge.bench.driver.system import Adapter, Capabilities, make_system
+from streamgauge.bench.driver.system import Adapter, Capabilities, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
@@ -60,14 +60,14 @@ class ReadyCell:
         system = benchmark.system(self.cell.system)
         self.settings: System = system.model_copy(update={"cpus": allowed_cpus(system.cpus)})
         self._streams, self._work = streams, work
-        queues = benchmark.replay.partitions
-        self._losses = [own_speed(one, self.workload, self.settings, queues) for one in streams]
         self._system: Adapter | None = None
         self._spare: Adapter | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
-        self._beyond_us = Spec.of(self.workload, fleet.columns).beyond_us
+        spec, queues = Spec.of(self.workload, fleet.columns), benchmark.replay.partitions
+        self._beyond_us, rules = spec.beyond_us, rules_of(self._next(), spec)
+        self._losses = [own_speed(one, spec, rules, queues) for one in streams]
         self._ids = named_ids(benchmark.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed

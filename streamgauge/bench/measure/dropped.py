@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamgauge.bench.driver.observed import TrialRun
-from streamgauge.bench.oracle.batches import Rules, late_reported
+from streamgauge.bench.oracle.batches import late_reported
 from streamgauge.records.latency import DropKind, Dropped
 from streamgauge.records.trial import Compared
 
 
 def dropped(check: Compared | None, run: TrialRun) -> Dropped | None:
     """Returns the loss as the oracle knows it; if the output was not compared, as the engine counts it; else None."""
-    offered, figures = run.observation.offered, run.details.get("system", {})
+    offered, rules = run.observation.offered, run.details.get("rules")
     if check is not None and (count := check.get("late_events")) is not None:
         early = check.get("early_events") or 0
         sentence = f"it dropped {count:,} of {offered:,} events as late"
@@ -18,9 +18,9 @@ def dropped(check: Compared | None, run: TrialRun) -> Dropped | None:
             sentence += f", {early:,} of them because they end before 1970, where its watermark begins"
         kind: DropKind = "before the first watermark" if early else "late"
         return Dropped(kind=kind, sentence=sentence, count=count, offered=offered, early=early) if count else None
-    reported = late_reported(figures, run.details.get("epochs", ()))
+    reported = late_reported(run.details.get("system", {}), run.details.get("epochs", []))
     if not reported:
         return None
-    counted_in = "groups of events" if Rules(**figures.get("rules", {})).late_counted == "groups" else "events"
+    counted_in = "groups of events" if rules and rules.late_counted == "groups" else "events"
     sentence = f"it dropped {reported:,} {counted_in} as late, by its own count"
     return Dropped(kind="by its own count", sentence=sentence, count=reported, offered=offered, counted_in=counted_in)

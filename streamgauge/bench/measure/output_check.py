@@ -43,7 +43,7 @@ def compared(run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, wo
     rows = _offered(run.details["drivers"], stream, fleet, replay, workload)
     began = time.monotonic()
     try:
-        answer = check(rows, figures, epochs, Spec.of(workload, fleet.columns))
+        answer = check(rows, figures, epochs, Spec.of(workload, fleet.columns), run.details["rules"])
     except Unknowable as problem:
         log.info("the output was not compared: %s", problem)
         run.details["unchecked"] = str(problem)

@@ -15,38 +15,24 @@ from streamgauge.bench.oracle.late_rows import concerned
 from streamgauge.bench.oracle.session_deals import numbered
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import System, Workload
 from streamgauge.records.loss import Loss
-from streamgauge.streams.lateness.loss import LateRule, LossCount
-from streamgauge.streams.lateness.pace import IDEAL
+from streamgauge.records.rules import Rules
+from streamgauge.streams.lateness.loss import LossCount
 
 _PIECE_ROWS = 1 << 20
 
 
-def own_speed(stream: Artifact, workload: Workload, system: System, queues: int = 1) -> Loss:
-    """Returns the loss; queues: those over which the driver deals the events in turn."""
-    spec = Spec.of(workload, stream.manifest["columns"], whole=True)
-    rule = late_rule(spec, system)
-    count = LossCount(rule, system.pace or IDEAL, queues)
-    if rule.kind == "never":
-        return Loss(0, stream.manifest["events"], rule.kind, count.pace.cadence)
-    joins = rule.kind == "session" and count.pace.joins_first
-    pieces = _pieces(stream, spec)
-    for rows in [pa.concat_tables(pieces).combine_chunks()] if joins else pieces:
+def own_speed(stream: Artifact, spec: Spec, rules: Rules, queues: int = 1) -> Loss:
+    """Returns the loss by an engine's rules; queues: those over which the driver deals the events in turn."""
+    if rules.kind == "never":
+        return Loss(0, stream.manifest["events"], rules.kind, rules.pace.cadence)
+    count, pieces = LossCount(rules, queues), _pieces(stream, spec)
+    for rows in [pa.concat_tables(pieces).combine_chunks()] if rules.by_key else pieces:
         event_us, arrival_us = (_us(rows, name, stream.manifest["tick"]) for name in ("event_time", "ingestion_time"))
-        read, narrow = (None, None) if system.tolerance_us is not None else _taken(rows, event_us, spec)
-        keys = numbered(rows[str(spec.key)]) if joins else None
+        read, narrow = (None, None) if rules.kind == "tolerance" else _taken(rows, event_us, spec)
+        keys = numbered(rows[str(spec.key)]) if rules.by_key else None
         count.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
     return count.loss()
-
-
-def late_rule(spec: Spec, system: System) -> LateRule:
-    """The rule by which a system may lose an event of a query: the query's own one, unless the system has one."""
-    if system.tolerance_us is not None:
-        return LateRule("tolerance", system.tolerance_us)
-    kind, session = find(spec.query).late, find(spec.query).late == "session"
-    length_us = spec.window_us if session else spec.length_us
-    return LateRule(kind, spec.watermark_ms * 1000, length_us, spec.step_us)
 
 
 def _pieces(stream: Artifact, spec: Spec) -> Iterator[pa.Table]:

@@ -43,7 +43,7 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
             log.info("  invalid: %s", why)
         measured = () if why else run.spans
         for number, cell in enumerate(cells):
-            own = [one.to_dict() for turn, one in zip(turns, run.spans, strict=False) if turn == number]
+            own = [one for turn, one in zip(turns, run.spans, strict=False) if turn == number]
             line = TurnLatencies(rate_events_per_s=rate, invalid=why, event_latency=own)
             line.append(cell_directory(run_directory, cell) / LATENCY_TURNS)
     for number, cell in enumerate(cells[1:], 1):

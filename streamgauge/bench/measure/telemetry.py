@@ -34,7 +34,7 @@ def done(measured: Measured) -> None:
     from streamgauge.bench.oracle.batches import late_reported
 
     details = measured.run.details
-    late = late_reported(details.get("system", {}), details.get("epochs", ()))
+    late = late_reported(details.get("system", {}), details.get("epochs", []))
     totals = {"trials": 1, "events_offered": seen.offered, "events_taken": seen.taken, "late_events": late}
     for name, value in totals.items():
         metrics.counter("trial", name).inc(value)

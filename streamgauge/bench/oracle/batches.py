@@ -4,38 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.records.rules import LEAST_MS
+from streamgauge.records.trial import Reports, Stretch, SystemFigures
+
 Ints = NDArray[np.int64]
-#: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
-LEAST_MS = -(2**62) // 1000
-
-
-@dataclass(frozen=True)
-class Rules:
-    """An engine's rules for event time in a query, as its adapter declares them: `rules` of end_trial().
-
-    late_counted: what it counts as late: rows, groups (of a micro-batch), "events in no window", none. each_queue: the
-    watermark is the least of the queues' own ones; otherwise it follows the latest event of all queues. each_key: every
-    key has a watermark of its own, which moves with each event of that key, and an event below it is late, whether its
-    window is still open or not. equal_is_late: an event at the watermark itself is late, where a query judges each
-    event by itself. joins_first: an event joins the open session that it touches; any other event is judged as a
-    session of its own. lags: for each frame of the query, how many windows the watermark of its operator lies behind;
-    empty: 0.
-    begins_ms: the watermark before the first event, and the least that there is; what ends at it is late at once.
-    """
-
-    late_counted: str = "rows"
-    each_queue: bool = False
-    each_key: bool = False
-    equal_is_late: bool = True
-    joins_first: bool = False
-    lags: Sequence[int] = ()
-    begins_ms: int = LEAST_MS
 
 
 @dataclass(frozen=True)
@@ -51,35 +28,17 @@ class BatchLog:
     late_ms: int | None = None  # the watermark by which it judged rows late; None: that of the batch before
 
 
-def logs_of(figures: Mapping[str, Any]) -> list[BatchLog]:
+def logs_of(figures: SystemFigures) -> list[BatchLog]:
     """Reads the `batches`, or the `stretches`, of end_trial(); a stretch judges rows by its own watermark."""
-    if "stretches" in figures:
-        return [
-            BatchLog(
-                number,
-                tuple({int(p): int(row) for p, row in ends.items()} for ends in stretch["ends"]),
-                _watermark_ms(stretch),
-                _watermark_ms(stretch),
-            )
-            for number, stretch in enumerate(figures["stretches"])
-        ]
-    return batch_logs(figures["batches"])
+    if (stretches := figures.get("stretches")) is not None:
+        return [_log(number, stretch, by_own=True) for number, stretch in enumerate(stretches)]
+    return [_log(batch["batch_id"], batch) for batch in figures.get("batches") or ()]
 
 
-def batch_logs(batches: Sequence[Mapping[str, Any]]) -> list[BatchLog]:
-    """Reads the `batches` of end_trial()."""
-    return [
-        BatchLog(
-            int(batch["batch_id"]),
-            tuple({int(p): int(row) for p, row in ends.items()} for ends in batch["ends"]),
-            _watermark_ms(batch),
-        )
-        for batch in batches
-    ]
-
-
-def _watermark_ms(record: Mapping[str, Any]) -> int:
-    return LEAST_MS if record["watermark_ms"] is None else int(record["watermark_ms"])
+def _log(number: int, taken: Stretch, *, by_own: bool = False) -> BatchLog:
+    ends = tuple({int(partition): row for partition, row in ends.items()} for ends in taken["ends"])
+    watermark_ms = LEAST_MS if taken["watermark_ms"] is None else taken["watermark_ms"]
+    return BatchLog(number, ends, watermark_ms, watermark_ms if by_own else None)
 
 
 def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
@@ -101,13 +60,14 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
     return batch_of
 
 
-def late_reported(figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]]) -> int | None:
+def late_reported(figures: SystemFigures, reports: Reports) -> int | None:
     """Late drops by the engine's own account: records of its micro-batches, its reports, or its own counter.
 
-    None if `late_dropped`, the counter, is None: the engine has lost it.
+    None if it has not counted those of a micro-batch, or if `late_dropped`, the counter, is None: it has lost it.
     """
-    if "late_dropped" in figures and figures["late_dropped"] is None:
+    batches = figures.get("batches") or ()
+    if figures.get("late_dropped", 0) is None or any("dropped" not in batch for batch in batches):
         return None
-    in_batches = sum(int(batch["dropped"]) for batch in figures.get("batches", ()))
-    in_reports = sum(int((body.get("batch") or {}).get("late", 0)) for body in reports)
-    return in_batches + in_reports + int(figures.get("late_dropped", 0))
+    in_batches = sum(batch["dropped"] for batch in batches)
+    in_reports = sum((body.get("batch") or {}).get("late", 0) for body in reports)
+    return in_batches + in_reports + (figures.get("late_dropped") or 0)

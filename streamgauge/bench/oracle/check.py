@@ -5,16 +5,17 @@ Of the engine's own account, only the rows that each micro-batch took are truste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.bench.oracle.batches import Rules, late_reported, logs_of
+from streamgauge.bench.oracle.batches import late_reported, logs_of
 from streamgauge.bench.oracle.duck import size_and_checksum
 from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Counted, Rules
+from streamgauge.records.trial import Reports, SystemFigures
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Check:
     reported_checksum: int
     expected_late: int
     reported_late: int | None  # None: it is not known
-    late_counted: str  # what the engine counts: rows, groups, events in no window, none
+    late_counted: Counted
     watermarks_checked: bool  # False: they follow a clock that is in no row, and are taken as logged
     wrong_watermark: str | None
     late_events: int = 0  # events in no window at all: comparable between engines
@@ -51,20 +52,20 @@ class Check:
         return asdict(self) | {"wrong": self.wrong}
 
 
-def check(rows: pa.Table, figures: Mapping[str, Any], reports: Sequence[Mapping[str, Any]], spec: Spec) -> Check:
+def check(rows: pa.Table, figures: SystemFigures, reports: Reports, spec: Spec, rules: Rules) -> Check:
     """Compares a trial's output with the oracle's answer.
 
-    rows: all that was offered (see late_rows.expectation); figures: those of end_trial; reports: bodies of all epochs.
-    Raises ValueError if the figures lack batches or rows, or if the answer exceeds 64 bits.
+    rows: all that was offered (see late_rows.expectation); figures: those of end_trial; reports: bodies of all epochs;
+    rules: those that the adapter declares. Raises ValueError if the figures lack batches or rows, or if the answer
+    exceeds 64 bits.
     """
-    rules = Rules(**figures.get("rules", {}))
     wanted = expectation(rows, logs_of(figures), spec, rules)
     size, total = size_and_checksum(wanted)
     return Check(
         expected_rows=size,
-        reported_rows=sum(int(body["rows"]) for body in reports),
+        reported_rows=sum(body["rows"] for body in reports),
         expected_checksum=total,
-        reported_checksum=sum(int(body["checksum"]) for body in reports) % 2**64,
+        reported_checksum=sum(body.get("checksum") or 0 for body in reports) % 2**64,
         expected_late=wanted.late,
         reported_late=late_reported(figures, reports),
         late_counted=rules.late_counted,

@@ -2,26 +2,26 @@
 
 Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
 batch it is the one with which the engine begins (`Rules.begins_ms`). Where all operators share one watermark, batch n
-judges by its own. What is late depends on the query: see `late`.
+judges by its own. What is late depends on the rules: see `streams.lateness.late`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from streamgauge.bench.oracle.batches import BatchLog, Rules, taken_by
+from streamgauge.bench.oracle.batches import BatchLog, taken_by
 from streamgauge.bench.oracle.session_deals import deals, numbered
 from streamgauge.bench.oracle.watermarks import recomputed
 from streamgauge.bench.workloads import Query, Spec, find
+from streamgauge.records.rules import Rules
+from streamgauge.streams.lateness.late import Ints, Mask, late
 from streamgauge.streams.lateness.sessions import left_out
-
-Ints = NDArray[np.int64]
+from streamgauge.streams.lateness.watermark import largest_of_key
 
 
 class Unknowable(ValueError):
@@ -42,19 +42,6 @@ def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) 
     logs = sorted(logs, key=lambda log: log.batch_id)
     before = np.array([rules.begins_ms, *[log.watermark_ms for log in logs]], np.int64)
     return before[batches] * 1000
-
-
-def late(event_ts_us: Ints, watermarks_us: Ints, spec: Spec, rules: Rules) -> NDArray[np.bool_]:
-    """True where the watermark had passed the end of what the query keeps an event for.
-
-    That is the event's tumbling window, a session of that event alone, or the event's own time.
-    """
-    rule = find(spec.query).late
-    if rule == "window":
-        return _ends(event_ts_us, spec) <= watermarks_us
-    if rule == "event" and not rules.equal_is_late:
-        return event_ts_us < watermarks_us
-    return event_ts_us + (spec.window_us if rule == "session" else 0) <= watermarks_us
 
 
 def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
@@ -92,19 +79,20 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     rows: without sentinels; the wire's columns, and partition and row, which say where each was offered. Raises
     ValueError for logs that leave batches or rows out.
     """
-    query = find(spec.query)
     counts = rules.late_counted
     whole = rows.drop_columns(["partition", "row"])
-    if query.late == "never":
+    if rules.kind == "never":
         checked = recomputed(rows, [], logs, spec, rules).checked
-        return Expectation((Kept(spec, whole, (None,) * query.streams),), 0, None, checked)
-    if rules.each_key:
-        gone = below_own_key(rows, spec)
-        mask = (pa.array(~gone),) * query.streams
+        return Expectation((Kept(spec, whole, (None,) * len(rules.operators)),), 0, None, checked)
+    if rules.clock == "own key":
+        gone = below_own_key(rows, spec, rules)
+        mask = (pa.array(~gone),) * len(rules.operators)
         parts_kept = tuple(Kept(part, whole, mask) for part in spec.tumbling())
         return Expectation(parts_kept, int(gone.sum()), None, True, int(gone.sum()))
+    if rules.clock == "own queue" and len(pc.unique(rows["partition"])) > 1:
+        raise Unknowable("each queue has its own watermark, and the account has one for all of them")
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
-    taken = [taken_by(rows, logs, frame) for frame in range(query.streams)]
+    taken = [taken_by(rows, logs, frame) for frame in range(len(rules.operators))]
     right = recomputed(rows, taken, logs, spec, rules)
     parts: list[Kept] = []
     dropped = 0
@@ -113,19 +101,18 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     early = np.ones(rows.num_rows, bool)
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
-        early &= late(event_ts, np.full(rows.num_rows, rules.begins_ms * 1000), part, rules)
-        for frame, batches in enumerate(taken):
-            watermarks = late_watermarks_us(batches, right.logs, rules)
-            if rules.lags:
-                watermarks = watermarks - rules.lags[frame] * part.window_us
-            gone = late(event_ts, watermarks, part, rules)
+        operators = [replace(one, slide_us=part.length_us, offset_us=part.offset_us) for one in rules.operators]
+        early &= late(event_ts, np.full(rows.num_rows, rules.begins_ms * 1000), operators[0], rules)
+        for frame, (batches, operator) in enumerate(zip(taken, operators, strict=True)):
+            watermarks = late_watermarks_us(batches, right.logs, rules) - operator.lag_us
+            gone = late(event_ts, watermarks, operator, rules)
             read = concerned(rows, frame, part)
-            if query.late == "session" and rules.joins_first:
+            if operator.kind == "session" and rules.joins_first:
                 gone = touches_no_open_session(rows, read, watermarks, part)
             nowhere[frame] &= gone | ~read
             anywhere[frame] |= read
             dropped += counted(rows, batches, gone & read, frame, part, counts)
-            if query.late == "session":
+            if operator.kind == "session":
                 kept, stay = whole.filter(pa.array(~gone)), ~gone
                 closed = (
                     watermarks[stay] if rules.joins_first else closed_watermarks_us(batches[stay], right.logs, rules)
@@ -144,7 +131,7 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events, early_events)
 
 
-def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
+def below_own_key(rows: pa.Table, spec: Spec, rules: Rules) -> Mask:
     """True for events below the watermark of their key: the largest event time of that key so far, minus the delay.
 
     Raises Unknowable for several queues, because nobody knows in which order their rows were taken.
@@ -152,19 +139,14 @@ def below_own_key(rows: pa.Table, spec: Spec) -> NDArray[np.bool_]:
     if len(pc.unique(rows["partition"])) > 1:
         raise Unknowable("each key has its own watermark: of several queues the order of events is not known")
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
-    keys = rows[str(spec.key)].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-    order = np.lexsort((rows["row"].to_numpy(), keys))
-    times, ranks = np.unique(event_ts, return_inverse=True)
-    # keys lie one above the other, so that one running maximum serves them all
-    highest = np.maximum.accumulate(keys[order] * np.int64(len(times)) + ranks[order]) % len(times)
-    late = np.empty(len(order), bool)
-    late[order] = event_ts[order] < times[highest] - spec.watermark_ms * 1000
-    return late
+    order = np.argsort(rows["row"].to_numpy(), kind="stable")
+    keys = numbered(rows[str(spec.key)])
+    gone = np.empty(len(order), bool)
+    gone[order] = event_ts[order] < largest_of_key(keys[order], event_ts[order]) - rules.delay_us
+    return gone
 
 
-def touches_no_open_session(
-    rows: pa.Table, read: NDArray[np.bool_], watermarks_us: Ints, spec: Spec
-) -> NDArray[np.bool_]:
+def touches_no_open_session(rows: pa.Table, read: Mask, watermarks_us: Ints, spec: Spec) -> Mask:
     """See sessions.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     late_alone = event_ts + spec.window_us <= watermarks_us
@@ -177,9 +159,7 @@ def touches_no_open_session(
     return gone
 
 
-def counted(
-    rows: pa.Table, batches: Ints, gone: NDArray[np.bool_], frame: int, part: Spec, counts: str = "groups"
-) -> int:
+def counted(rows: pa.Table, batches: Ints, gone: Mask, frame: int, part: Spec, counts: str = "groups") -> int:
     """Counts dropped rows as the engine does: where it groups before it drops, a group counts once per micro-batch.
 
     Windows are grouped over all partitions together. Sessions are grouped in each partition, by event time, because
@@ -204,7 +184,7 @@ def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
     return query.groups[frame] if query.groups else (str(part.key),)
 
 
-def concerned(rows: pa.Table, frame: int, part: Spec) -> NDArray[np.bool_]:
+def concerned(rows: pa.Table, frame: int, part: Spec) -> Mask:
     """True for the rows of a frame that reach the engine's windows; the query filters out the others before."""
     query = find(part.query)
     if query.reads:

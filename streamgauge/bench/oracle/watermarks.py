@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.bench.oracle.batches import LEAST_MS, BatchLog, Rules
-from streamgauge.bench.workloads import Spec, find
+from streamgauge.bench.oracle.batches import BatchLog
+from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import LEAST_MS, Rules
 
 Ints = NDArray[np.int64]
 #: stands for the watermark of a frame that has taken a sentinel, whose time is in no row
@@ -41,9 +42,9 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     another clock, all logged ones are accepted unchecked.
     """
     ordered = sorted(logs, key=lambda log: log.batch_id)
-    if find(spec.query).late == "never":
+    if rules.kind == "never":
         return Watermarks(tuple(ordered), None, all(log.watermark_ms in (0, LEAST_MS) for log in ordered))
-    follow = _of_each_queue if rules.each_queue else _of_frame
+    follow = _of_each_queue if rules.clock == "least queue" else _of_frame
     implied = np.min([follow(rows, batches, ordered, n, spec, rules) for n, batches in enumerate(taken)], axis=0)
     past = _past_everything_ms(rows, spec, rules)
     corrected: list[BatchLog] = []
@@ -100,6 +101,6 @@ def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:
     """A watermark, ms, by which every row is late, in every window, for every operator."""
     if not rows.num_rows:
         return rules.begins_ms
-    behind_us = max(rules.lags, default=0) * spec.window_us
+    lag_us = max(operator.lag_us for operator in rules.operators)
     latest_us = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
-    return -(-(latest_us + spec.length_us + behind_us) // 1000)
+    return -(-(latest_us + spec.length_us + lag_us) // 1000)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.bench.workloads.registry import find
+from streamgauge.records.loss import Kind
+from streamgauge.records.rules import Operator
 
 if TYPE_CHECKING:
     from streamgauge.config import Workload
@@ -96,6 +98,18 @@ class Spec:
     @property
     def step_us(self) -> int:
         return self.slide_us or self.window_us
+
+    def operators(self, kind: Kind | None = None, *, lagging: bool = False) -> tuple[Operator, ...]:
+        """Returns how the operator that takes each frame loses an event.
+
+        kind: None for the question's own rule. lagging: a later operator's watermark lies behind that of the first one,
+        as far as the question allows.
+        """
+        query = find(self.query)
+        length_us = self.window_us if query.late == "session" else self.length_us
+        lags = query.lags if lagging and query.lags else (0,) * query.streams
+        kept = kind or query.late, length_us, self.step_us, self.offset_us
+        return tuple(Operator(*kept, lag_us=lag * self.window_us) for lag in lags)
 
     def tumbling(self) -> list[Spec]:
         """Splits the engine's windows into tumbling ones: one spec for each offset."""

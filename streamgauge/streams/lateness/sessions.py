@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from streamgauge.streams.lateness.late import Ints, Mask
 
 
-def left_out(keys: Ints, event_us: Ints, watermark_us: Ints, gap_us: int) -> NDArray[np.bool_]:
+def left_out(keys: Ints, event_us: Ints, watermark_us: Ints, gap_us: int) -> Mask:
     """True for events that touch no open session of their key, and whose own one has ended; as they came, one by one.
 
     keys: a number for each key. watermark_us: the watermark when each event came.

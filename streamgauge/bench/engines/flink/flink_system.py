@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,14 @@ from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, F
 from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
-from streamgauge.bench.oracle.batches import Rules
 from streamgauge.bench.oracle.checksum import salt
 from streamgauge.bench.workloads import Spec, find
+from streamgauge.records.rules import Rules
+from streamgauge.records.trial import Stretch, SystemFigures
 
 BEGIN_SECONDS = 60.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 POLL_SECONDS = 0.05
-#: each queue has a watermark of its own, of which an operator follows the least; no event at it is late
-RULES = Rules(each_queue=True, equal_is_late=False, joins_first=True)
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 _JOINS_NOTHING = (
     "flink's interval join takes a watermark before 1970 for 1970, and so joins no event before that; choose later "
@@ -44,6 +43,9 @@ class FlinkSystem(Answering):
         self._job = ""
         self._setup: TrialSetup | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
+
+    def rules(self, spec: Spec) -> Rules:
+        return queries.rules(spec)
 
     def start(self) -> None:
         self.failure = None
@@ -71,18 +73,17 @@ class FlinkSystem(Answering):
         except (UserError, WireError) as problem:
             self.failure = self.failure or f"the job did not begin: {problem}"
 
-    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+    def end_trial(self, timeout_s: float) -> SystemFigures:
         """Returns the account of what was read under which watermark, cpu_seconds and rss_bytes (the peak)."""
         cluster, setup = self._cluster, self._setup
         if cluster is None or setup is None or not self._job:
             return {"stretches": [], "drained": False, "failure": self.failure}
         drained = self._drained(setup, timeout_s)
-        figures: dict[str, Any] = {
+        figures: SystemFigures = {
             "state_bytes": cluster.state_bytes(self._job),
             "cpu_seconds": round(cluster.session.cpu_seconds() - self._cpu, 3),
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,
-            "rules": asdict(replace(RULES, late_counted=queries.answer(setup.workload.query).late_counted)),
         }
         if drained and self.failure is None and queries.drops_in_sql(setup.workload.query):
             try:
@@ -97,7 +98,8 @@ class FlinkSystem(Answering):
         early = any(mark is not None and mark < -delay_ms for mark in marks)
         joins_nothing = _JOINS_NOTHING if early and queries.joins_in_sql(setup.workload.query) else None
         self._job = ""
-        return figures | {"failure": self.failure or joins_nothing}
+        figures["failure"] = self.failure or joins_nothing
+        return figures
 
     def answer(self) -> dict[str, list[Any]]:
         """The rows of the last trial's answer by column, if `keeps_answer` was set before it began."""
@@ -175,7 +177,7 @@ class FlinkSystem(Answering):
             time.sleep(POLL_SECONDS)
         return False
 
-    def _stretches(self, setup: TrialSetup) -> list[dict[str, Any]]:
+    def _stretches(self, setup: TrialSetup) -> list[Stretch]:
         """Rows read under one watermark, in their order; [] if several readers shared the queues: no order is known."""
         files = list(setup.work.glob("watermarks-*.jsonl"))
         queues = sum(endpoint.partitions for endpoint in setup.endpoints)
@@ -186,7 +188,7 @@ class FlinkSystem(Answering):
         streams = find(setup.workload.query).streams  # of which each is the whole stream
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
-        stretches: list[dict[str, Any]] = []
+        stretches: list[Stretch] = []
         watermark_ms: int | None = None
         for number in sorted(marks):
             stretches.append({"ends": [marks[number]["rows"]] * streams, "watermark_ms": watermark_ms})

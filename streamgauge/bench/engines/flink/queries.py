@@ -13,17 +13,19 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.system import Unsupported
 from streamgauge.bench.workloads import Spec, find
+from streamgauge.records.rules import Counted, Pace, Rules
 
 _TEXTS = Path(__file__).parent / "sql"
 SQL = "Sql"
+#: Flink's own `pipeline.auto-watermark-interval`
+WATERMARK_US = 200_000
 
 
 @dataclass(frozen=True)
 class Answer:
     code: str
     columns: tuple[str, ...]
-    # what is counted as late, in the words of `Rules`; in SQL Flink's own counters say it, else our reports
-    late_counted: str = "rows"
+    late_counted: Counted = "rows"  # in SQL by Flink's own counters, else by our reports
 
 
 _WINDOW = ("window_start", "window_end")
@@ -92,6 +94,18 @@ REFUSED = {"nexmark.q10": "it writes files, which the measuring sink does not se
 def answer(query: str) -> Answer:
     """Returns how Flink answers a query; one that a package registers is answered in SQL."""
     return QUERIES.get(query) or Answer(SQL, find(query).results)
+
+
+def rules(spec: Spec) -> Rules:
+    """Flink's late rules: each queue has a watermark of its own, of which an operator follows the least."""
+    return Rules(
+        spec.operators(),
+        spec.watermark_ms * 1000,
+        "least queue",
+        Pace("interval", WATERMARK_US, step_us=1000),
+        late_counted=answer(spec.query).late_counted,
+        exact=False,
+    )
 
 
 def check(system: str, spec: Spec) -> None:

@@ -11,13 +11,10 @@ from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import tools
-from streamgauge.config.pace import Pace
 from streamgauge.config.systems import Reached, Semantics, System, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
-#: Flink's own `pipeline.auto-watermark-interval`
-WATERMARK_US = 200_000
 
 
 def nested(flat: Mapping[str, object]) -> dict[str, Any]:
@@ -71,10 +68,6 @@ class FlinkSettings(System):
     @property
     def over_wire(self) -> bool:
         return True
-
-    @property
-    def pace(self) -> Pace:
-        return Pace("interval", WATERMARK_US, step_us=1000, each_queue=True)
 
     @property
     def state(self) -> str:

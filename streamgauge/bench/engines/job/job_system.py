@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
+from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.observed import summary
@@ -29,6 +30,8 @@ from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
 from streamgauge.bench.publish.publisher import Task
 from streamgauge.bench.publish.rights import try_rights
 from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
+from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
 
 READY_S = 30.0
@@ -56,6 +59,13 @@ class JobSystem(Adapter):
         self._pinned = False  # a job that starts is pinned at once
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
+
+    def rules(self, spec: Spec) -> Rules:
+        """The job may lose an event that is later than `answer.lateness`; without it, it must lose none."""
+        lateness = self._system.answer.lateness
+        if lateness is None:
+            return Rules(spec.operators("never"), late_counted="none")
+        return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none", exact=False)
 
     def start(self) -> None:
         self.failure = None

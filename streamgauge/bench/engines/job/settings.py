@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
-from streamgauge.base.units import PS, Duration
+from streamgauge.base.units import Duration
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import Reached, System
@@ -164,10 +164,6 @@ class JobSettings(System):
     directory: str | None = Field(
         default=None, description="folder in which the command runs; by default that of the benchmark file"
     )
-
-    @property
-    def tolerance_us(self) -> int | None:
-        return None if self.answer.lateness is None else self.answer.lateness.ps // PS["us"]
 
     @model_validator(mode="after")
     def _line_of_the_sentinel(self) -> Self:

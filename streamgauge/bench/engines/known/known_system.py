@@ -6,7 +6,7 @@ import json
 import secrets
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import NotRequired
 
 from streamgauge.base.processes import Child
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
@@ -14,6 +14,17 @@ from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Rules
+from streamgauge.records.trial import SystemFigures
+
+
+class KnownFigures(SystemFigures):
+    """Figures of a trial of the known system; none if it had to be killed."""
+
+    rows: NotRequired[int]
+    batch_count: NotRequired[int]
+    worked_s: NotRequired[float]
 
 
 class KnownSystem(Adapter):
@@ -45,6 +56,10 @@ class KnownSystem(Adapter):
         )
         self._process: Child | None = None
 
+    def rules(self, spec: Spec) -> Rules:
+        """The query's own rules with a watermark after each event, though it answers no query."""
+        return Rules(spec.operators(), spec.watermark_ms * 1000, late_counted="none")
+
     def start(self) -> None:
         """Chooses the next process of the seed to simulate, a random one if the seed is 0."""
         number = self._wired.process + 1 if self._wired.seed else secrets.randbelow(2**31)
@@ -61,11 +76,11 @@ class KnownSystem(Adapter):
         }
         self._process = Child(process.__name__, task=json.dumps(task))
 
-    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+    def end_trial(self, timeout_s: float) -> KnownFigures:
         """Returns rows, batch count, CPU seconds and memory by name; {} if it had to be killed."""
         process, self._process = self._process, None
         output = "" if process is None else process.end(timeout_s)
-        figures: dict[str, Any] = json.loads(output or "{}")
+        figures: KnownFigures = json.loads(output or "{}")
         self._wired = replace(self._wired, worked_s=figures.get("worked_s", self._wired.worked_s))
         return figures
 

@@ -11,14 +11,11 @@ from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import tools
-from streamgauge.base.units import PS, Duration
+from streamgauge.base.units import Duration
 from streamgauge.config.field_types import Delay
-from streamgauge.config.pace import Pace
 from streamgauge.config.systems import Reached, Semantics, System, resolved
 
 JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
-#: time between micro-batches of a stream at its own speed, where no trigger is set: about what one of few rows takes
-BATCH_US = 1_000_000
 
 
 def _built_in() -> str | None:
@@ -85,12 +82,6 @@ class SparkSettings(System):
         if self.mode == "real-time" and (self.link != "jvm" or self.state_store != "rocksdb"):
             raise ValueError("mode: found real-time, which needs link: jvm and state_store: rocksdb")
         return self
-
-    @property
-    def pace(self) -> Pace:
-        """Judges by the watermark of the micro-batch before, which follows the events of the one before that."""
-        interval_us = self.trigger.ps // PS["us"] or BATCH_US
-        return Pace("micro-batch", interval_us, 2, step_us=1000, least_us=0, equal_is_late=True, joins_first=False)
 
     @property
     def state(self) -> str:

@@ -23,6 +23,8 @@ from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.spark import queries, submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
+from streamgauge.records.rules import Rules
+from streamgauge.records.trial import SystemFigures
 from streamgauge.streams.stages.session import check_master, library_zip
 
 START_SECONDS = 120.0
@@ -53,6 +55,9 @@ class SparkSystem(Adapter):
         self._library: Path | None = None
         self._begun = False
         system.jars()
+
+    def rules(self, spec: Spec) -> Rules:
+        return queries.rules(spec, self._system.trigger.ps // PS["us"] or queries.BATCH_US)
 
     def start(self) -> None:
         check_master(self._system.master)
@@ -101,7 +106,6 @@ class SparkSystem(Adapter):
             raise Unsupported(f"systems.{self.name}: unsupported: {spec.query}", str(problem)) from None
         if find(spec.query).own_state and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
-        self._query = spec.query
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self.failure = None  # forgets an earlier query's; a process that died is found again
@@ -130,14 +134,13 @@ class SparkSystem(Adapter):
             return  # `alive` reports it
         self._begun = True
 
-    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+    def end_trial(self, timeout_s: float) -> SystemFigures:
         """Returns the figures of `application.end`; on a local master also cpu_seconds and rss_bytes (the peak)."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
-        figures: dict[str, Any] = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
+        figures: SystemFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
-        figures["rules"] = asdict(queries.rules(self._query))
         figures["failure"] = figures.get("failure") or self.failure or answer.get("error")
         return figures
 

@@ -11,22 +11,34 @@ from typing import Any
 
 from streamgauge.base.plugins import loaded
 from streamgauge.base.schemas import RESERVED
-from streamgauge.bench.oracle.batches import Rules
 from streamgauge.bench.workloads import Spec, find
+from streamgauge.records.rules import Counted, Pace, Rules
 
 #: results that have come out stay: the sink refuses every other mode
 OUTPUT_MODE = "append"
+#: time between micro-batches of a stream at its own speed, where no trigger is set: about what one of few rows takes
+BATCH_US = 1_000_000
 
 
-def rules(query: str) -> Rules:
-    """Spark's rules for event time in a query: one watermark for all queues, and what Spark counts as late.
+def rules(spec: Spec, interval_us: int = BATCH_US) -> Rules:
+    """Spark's late rules: one watermark for all queues, and what Spark counts as late.
 
-    Its watermark begins at 0 (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
+    A micro-batch is judged by the watermark of the one before, which follows the events of the one before that. The
+    first one is 0 (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
     """
-    asked = find(query)
+    query = find(spec.query)
     # numRowsDroppedByWatermark counts groups of a micro-batch where it groups before it drops
-    counted = "none" if asked.late == "never" else "groups" if asked.groups_first else "rows"
-    return Rules(late_counted=counted, lags=asked.lags, begins_ms=0)
+    counted: Counted = "none" if query.late == "never" else "groups" if query.groups_first else "rows"
+    return Rules(
+        spec.operators(lagging=True),
+        spec.watermark_ms * 1000,
+        pace=Pace("micro-batch", interval_us, behind=2, step_us=1000),
+        equal_is_late=True,
+        joins_first=False,
+        begins_ms=0,
+        late_counted=counted,
+        exact=False,
+    )
 
 
 def place(spec: Spec) -> str:

@@ -1,0 +1,99 @@
+"""Rules by which an engine drops late events, as its adapter declares them before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self, get_args
+
+from streamgauge.records.loss import Kind
+
+#: whose largest event time a watermark follows: all queues have one watermark; each has its own, of which the least
+#: judges every event; each judges its own events, as Kafka Streams' time of a partition does; or each key has its own
+Clock = Literal["all queues", "least queue", "own queue", "own key"]
+#: what an engine counts as late; groups are those of a micro-batch
+Counted = Literal["rows", "groups", "events in no window", "none"]
+#: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
+LEAST_MS = -(2**62) // 1000
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Rule by which an operator loses an event: never, once its window or session has ended, or below the watermark.
+
+    tolerance: an event below it may be lost, by what a job says of itself. length_us: of a window, or the gap of a
+    session. A window begins at each multiple of slide_us, plus offset_us. lag_us: how far the operator's watermark lies
+    behind that of the first one.
+    """
+
+    kind: Kind
+    length_us: int = 0
+    slide_us: int = 0
+    offset_us: int = 0
+    lag_us: int = 0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Cadence of a watermark while a stream comes at its own speed.
+
+    kind: after each event, at intervals of arrival, or with micro-batches at such intervals. interval_us: length of an
+    interval; 0: one for each event. behind: how many intervals later an event moves the watermark by which others are
+    judged. step_us: the largest event time is rounded down to a multiple.
+    """
+
+    kind: Literal["event", "interval", "micro-batch"] = "event"
+    interval_us: int = 0
+    behind: int = 1
+    step_us: int = 1
+
+    @property
+    def cadence(self) -> str:
+        """The cadence in words."""
+        every = f"every {self.interval_us / 1e6:g} s"
+        return {
+            "event": "a watermark after each event",
+            "interval": f"a watermark {every}",
+            "micro-batch": f"a micro-batch {every}",
+        }[self.kind]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules of an engine for late events of a query.
+
+    operators: one for each time that the query reads the stream. delay_us: how far the watermark stays behind.
+    equal_is_late: an event at the watermark itself is late, where an operator judges each event by itself. joins_first:
+    an event joins the open session that it touches; any other event is judged as a session of its own. begins_ms: the
+    watermark before the first event, and the least that there is; what ends at it is late at once. exact: the rules
+    tell which events are lost at the stream's own speed; otherwise the pace is an estimate, or the loss only may be.
+    """
+
+    operators: tuple[Operator, ...]
+    delay_us: int = 0
+    clock: Clock = "all queues"
+    pace: Pace = Pace()
+    equal_is_late: bool = False
+    joins_first: bool = True
+    begins_ms: int = LEAST_MS
+    late_counted: Counted = "rows"
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        for value, values in ((self.clock, get_args(Clock)), (self.late_counted, get_args(Counted))):
+            if value not in values:
+                raise ValueError(f"found {value!r}, allowed: {', '.join(values)}")
+
+    @property
+    def kind(self) -> Kind:
+        """The rule of the operator that takes the events first."""
+        return self.operators[0].kind
+
+    @property
+    def by_key(self) -> bool:
+        """True if an event's key decides whether it is lost."""
+        return self.clock == "own key" or (self.kind == "session" and self.joins_first)
+
+    @property
+    def soonest(self) -> Self:
+        """The rules with a watermark after each event, under which no fewer events are lost than at any other pace."""
+        return replace(self, pace=Pace())
