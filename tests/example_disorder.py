@@ -27,6 +27,7 @@ KEPT = {
 }  # fmt: skip
 LOST = {"ordered": 0, "late20": 300, "late50": 900, "near20": 0}
 SEMANTICS = {
+    "takes": "one by one", "queues": "is the least", "counts": "as rows",
     "late": "when its window has ended", "watermark": "with every micro-batch", "emits": "at the end of its batch",
     "final": "when its batch is committed", "state": "heap", "revises": False,
 }  # fmt: skip

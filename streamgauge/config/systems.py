@@ -34,21 +34,24 @@ OWN = "package.module:Class"
 DEFAULT = "spark"
 
 
-@dataclass(frozen=True)
-class Semantics:
+class Semantics(Model):
     """Words on how an engine follows event time, for a table beside its figures; the oracle follows `Rules`.
 
-    Each text completes the one of the same key in `WORDS`. revises: True if an answer may be given once more.
+    Each text completes its description. revises: True if an answer may be given once more.
     """
 
-    takes: str
-    watermark: str
-    queues: str
-    late: str
-    counts: str
-    final: str
-    emits: str
+    takes: str = Field(description="rows are taken")
+    watermark: str = Field(description="a watermark follows")
+    queues: str = Field(description="with several queues, the watermark")
+    late: str = Field(description="an event is late")
+    counts: str = Field(description="late events are counted")
+    final: str = Field(description="an answer is final")
+    emits: str = Field(description="a row is emitted")
     revises: bool = False
+
+
+#: the first column of a table of Semantics
+WORDS = {name: field.description for name, field in Semantics.model_fields.items() if field.description}
 
 
 @dataclass(frozen=True)
@@ -61,18 +64,6 @@ class Reached:
     kind: Literal["code", "program", "host", "variable", "secret"]
     key: str
     name: str
-
-
-#: the first column of a table of Semantics
-WORDS = {
-    "takes": "rows are taken",
-    "watermark": "a watermark follows",
-    "queues": "with several queues, the watermark",
-    "late": "an event is late",
-    "counts": "late events are counted",
-    "final": "an answer is final",
-    "emits": "a row is emitted",
-}
 
 
 class System(Model):

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from streamgauge.config import Cell
+from streamgauge.config.systems import Semantics
 from streamgauge.records.claim import Claim
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.loss import Loss
@@ -84,17 +85,9 @@ class LongRun(Part):
     samples: tuple[tuple[float, float, int, int, bool], ...]  # fields of a `Sample`
 
 
-class Declared(Part):
-    """Declaration of an engine's adapter about event time, in words (see `config.systems.WORDS`), and its state."""
+class Declared(Semantics):
+    """Declaration of an engine's adapter about event time, in words, and its kind of state store."""
 
-    takes: str | None = None
-    watermark: str | None = None
-    queues: str | None = None
-    late: str | None = None
-    counts: str | None = None
-    final: str | None = None
-    emits: str | None = None
-    revises: bool | None = None
     state: str | None = None
 
 

@@ -176,7 +176,7 @@ class Wordless(Adapter):
     capabilities = Capabilities(semantics={"takes": "rows"})
     rules = start = begin_trial = end_trial = alive = stop = None
 class Wrong(Adapter):
-    capabilities = Capabilities(semantics=Semantics("rows", 7, "", "", "", "", ""))
+    capabilities = property(lambda self: Capabilities(semantics=Semantics(takes="rows", watermark=7)))
     rules = start = begin_trial = end_trial = alive = stop = None
 class Other(Adapter):
     rules = start = begin_trial = end_trial = alive = stop = None
@@ -198,7 +198,10 @@ class Other(Adapter):
         ("no_system:Ruleless", "no_system:Ruleless lacks rules; see docs/engines.md"),
         ("no_system:Undeclared", "no_system:Undeclared: found capabilities {'pins'}, allowed: Capabilities(…)"),
         ("no_system:Wordless", "no_system:Wordless: semantics: found {'takes': 'rows'}, allowed: Semantics(…), of"),
-        ("no_system:Wrong", "no_system:Wrong: semantics: watermark: found 7, allowed: Semantics(…), of texts"),
+        (
+            "no_system:Wrong",
+            "no_system:Wrong cannot be made: ValidationError: 6 validation errors for Semantics watermark ",
+        ),
         ("no_system:Other", "no_system:Other cannot be made: ZeroDivisionError: "),
         ("broken_engine:Engine", "broken_engine:Engine cannot be loaded: RuntimeError: at import"),
     ],

@@ -156,7 +156,7 @@ class Answering(Adapter):
 
 def make_system(system: System, work: Path) -> Adapter:
     """Makes a system's adapter, not yet started. Raises UserError for an unusable engine or settings it refuses."""
-    from streamgauge.config.systems import ENGINES
+    from streamgauge.config.systems import ENGINES, Semantics
 
     where = f"systems.{system.name}.engine"
     adapter = loaded(system.adapter, where) if system.adapter else ENGINES.load(system.engine, where)
@@ -170,12 +170,14 @@ def make_system(system: System, work: Path) -> Adapter:
         declared: object = made.capabilities
         if not isinstance(declared, Capabilities):
             raise UserError(f"{where}: {target}: found capabilities {declared!r:.80}, allowed: Capabilities(…)")
-        if declared.semantics is not None and (wrong := _wrong_semantics(declared.semantics)):
-            raise UserError(f"{where}: {target}: semantics: {wrong}, allowed: Semantics(…), of texts")
+        semantics: object = declared.semantics
+        if not isinstance(semantics, Semantics | None):
+            allowed = "Semantics(…), of texts"
+            raise UserError(f"{where}: {target}: semantics: found {semantics!r:.80}, allowed: {allowed}")
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
-        raise UserError(f"{where}: {target} cannot be made: {type(problem).__name__}: {problem}") from None
+        raise UserError(f"{where}: {target} cannot be made: {_line(problem)}") from None
     return made
 
 
@@ -190,12 +192,17 @@ def rules_of(system: Adapter, spec: Spec) -> Rules:
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
-        raise UserError(f"{where}: {type(problem).__name__}: {problem}") from None
+        raise UserError(f"{where}: {_line(problem)}") from None
     if not isinstance(declared, Rules):
         raise UserError(f"{where}: found {declared!r:.80}, allowed: Rules(…) of streamgauge.records.rules")
     if len(declared.operators) != frames:
         raise UserError(f"{where}: found {len(declared.operators)} operators, allowed: {frames}, as in Spec.operators")
     return declared
+
+
+def _line(problem: Exception) -> str:
+    """Names a problem in one line."""
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"
 
 
 def _declared(system: System, adapter: type[Adapter]) -> System:
@@ -204,20 +211,3 @@ def _declared(system: System, adapter: type[Adapter]) -> System:
 
     model = adapter.Settings
     return system if model is None else parse(model, system.model_dump(), f"systems.{system.name}")
-
-
-def _wrong_semantics(semantics: object) -> str:
-    """Says what is wrong with what an adapter declares of event time, which a search records; empty if nothing is."""
-    from pydantic import ValidationError
-
-    from streamgauge.config.systems import Semantics
-    from streamgauge.records.search import Declared
-
-    if not isinstance(semantics, Semantics):
-        return f"found {semantics!r:.80}"
-    try:
-        Declared(**vars(semantics))
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        return f"{first['loc'][0]}: found {first['input']!r:.80}"
-    return ""
