@@ -55,7 +55,7 @@ def job(behaviour: Behaviour, bootstrap: str, delay_s: float = 0.0, commit_s: fl
         settings["checkpoint"] = "{work}/checkpoint"
     return {
         "name": "known-job", "engine": "job", "bootstrap": bootstrap, "warm": "0s",
-        "command": [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job",
+        "command": [sys.executable, "-P", str(Path(__file__).with_name("known_in_kafka.py")),
                     "{bootstrap}", "{input}", "{output}", "{group}", json.dumps(settings)],
         "progress": {"checkpoint": settings["checkpoint"]} if "checkpoint" in settings else {"group": "{group}"},
         "answer": {"sql": "select seq, event_wall, offered_wall from events", "key": ["seq"], "quiet": "1500ms"},

@@ -53,7 +53,7 @@ def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: s
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_what_a_file_imports_late_comes_with_its_extra(file: Path) -> None:
     here = file.relative_to(PACKAGE)
-    special = {"otel.py": ("otel",), "bundle.py": ("jobs", "paper"), "kafka_job.py": ("jobs", "kafka")}
+    special = {"otel.py": ("otel",), "bundle.py": ("jobs", "paper")}
     rooms = {"airflow": ("airflow",), "kafka": ("jobs", "kafka"), "publish": ("jobs", "kafka")}
     extras = rooms.get(here.parts[min(1, len(here.parts) - 1)]) or special.get(here.name, ("jobs",))
     for module in imports(file):

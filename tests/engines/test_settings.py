@@ -18,7 +18,7 @@ from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.submit import command
 from streamgauge.bench.workloads import Spec
-from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, settings_of
+from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, System, settings_of
 from streamgauge.streams.kafka import security
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
@@ -277,3 +277,15 @@ def test_late_rules_that_are_none_are_refused_before_anything_starts(
     with pytest.raises(UserError) as problem:
         rules_of(made, Spec("passthrough"))
     assert str(problem.value).startswith(f"systems.m.engine: its late rules: {message}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "clock", "words"),
+    [
+        (SparkSettings(name="s"), "all queues", "follows the latest event of any queue"),
+        (FlinkSettings(name="f", engine="flink"), "least queue", "is the smallest of the queues' own watermarks"),
+    ],
+)
+def test_an_engine_says_in_words_what_it_declares(tmp_path: Path, settings: System, clock: str, words: str) -> None:
+    rules = rules_of(make_system(settings, tmp_path), Spec("windowed_aggregation", "k", "v"))
+    assert (rules.clock, settings.semantics and settings.semantics.queues) == (clock, words)

@@ -16,6 +16,7 @@ from streamgauge.config import Replay, Workload
 from tests.driver.conftest import COLUMNS, artifact
 
 __all__ = ["artifact"]  # a fixture here, too
+JOB = Path(__file__).resolve().parents[2] / "benchmarks" / "known_in_kafka.py"
 WORKLOAD = Workload.model_validate({"name": "w", "query": "passthrough"})
 DELAY_MS = 300.0
 
@@ -25,7 +26,7 @@ def test_the_set_delay_is_what_is_left_of_a_latency_without_the_link_s_share(
 ) -> None:
     settings = {"behaviour": {"capacity": 20_000, "continuous": True}, "delay_s": DELAY_MS / 1000}
     places = ["{bootstrap}", "{input}", "{output}", "{group}"]
-    command = [sys.executable, "-m", "streamgauge.bench.engines.known.kafka_job", *places, json.dumps(settings)]
+    command = [sys.executable, "-P", str(JOB), *places, json.dumps(settings)]
     given = JobSettings.model_validate(
         {
             "name": "known-job", "engine": "job", "bootstrap": broker.bootstrap, "command": command,

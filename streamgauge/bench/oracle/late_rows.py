@@ -19,7 +19,7 @@ from streamgauge.bench.oracle.session_deals import deals, numbered
 from streamgauge.bench.oracle.watermarks import recomputed
 from streamgauge.bench.workloads import Query, Spec, find
 from streamgauge.records.rules import Rules
-from streamgauge.streams.lateness.late import Ints, Mask, late
+from streamgauge.streams.lateness.late import Ints, Mask, first_ends, late
 from streamgauge.streams.lateness.sessions import left_out
 from streamgauge.streams.lateness.watermark import largest_of_key
 
@@ -42,11 +42,6 @@ def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) 
     logs = sorted(logs, key=lambda log: log.batch_id)
     before = np.array([rules.begins_ms, *[log.watermark_ms for log in logs]], np.int64)
     return before[batches] * 1000
-
-
-def _ends(event_ts_us: Ints, spec: Spec) -> Ints:
-    """Ends of the tumbling windows that hold the events, µs."""
-    return event_ts_us - np.mod(event_ts_us - spec.offset_us, spec.length_us) + spec.length_us
 
 
 @dataclass(frozen=True)
@@ -173,7 +168,9 @@ def counted(rows: pa.Table, batches: Ints, gone: Mask, frame: int, part: Spec, c
     groups = [late_rows[name] for name in _groups(query, frame, part)]
     groups += [pa.array(batches[gone])]
     groups += (
-        [late_rows["partition"], pa.array(event_ts)] if query.late == "session" else [pa.array(_ends(event_ts, part))]
+        [late_rows["partition"], pa.array(event_ts)]
+        if query.late == "session"
+        else [pa.array(first_ends(event_ts, part.operators()[0]))]
     )
     named = pa.Table.from_arrays(groups, [str(number) for number in range(len(groups))])
     return int(named.group_by(named.column_names).aggregate([]).num_rows)
@@ -196,5 +193,5 @@ def concerned(rows: pa.Table, frame: int, part: Spec) -> Mask:
         return np.asarray(known & (np.mod(event_ts + rows["seq"].to_numpy(), 2) == frame))
     if query.spans > 1:
         second = pc.fill_null(pc.equal(rows[str(part.value)].cast(pa.string()), part.mark), False).to_numpy()
-        return np.asarray(second | (event_ts >= _ends(event_ts, part) - part.window_us))
+        return np.asarray(second | (event_ts >= first_ends(event_ts, part.operators()[0]) - part.window_us))
     return np.ones(rows.num_rows, bool)

@@ -1,10 +1,11 @@
 """The known system as a job that reads a Kafka topic and writes another one, to calibrate what `engine: job` measures.
 
-    python -m streamgauge.bench.engines.known.kafka_job BOOTSTRAP INPUT OUTPUT GROUP \
+    python benchmarks/known_in_kafka.py BOOTSTRAP INPUT OUTPUT GROUP \
         '{"behaviour": {…}, "delay_s": 0.2}'
 
 It answers each record with its seq, `delay_s` after it was read. With `checkpoint` (a folder) it keeps the logs that
-Spark keeps there, and commits nothing. It sleeps for its service time, until absolute instants (see process.py).
+Spark keeps there, and commits nothing. It sleeps for its service time, until absolute instants
+(see engines/known/process.py).
 """
 
 from __future__ import annotations
