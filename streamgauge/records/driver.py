@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NotRequired
 
-from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
 
 from streamgauge.base.histogram import Counts
@@ -91,7 +90,6 @@ class DriverSamples(DriverFigures):
     clock: list[QueueSample]
 
 
-@with_config(ConfigDict(strict=True, extra="allow"))
 class OwnFigures(TypedDict, total=False):
     """An engine's own figures of an epoch; it may tell more than is asked for."""
 

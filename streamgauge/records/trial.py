@@ -125,6 +125,11 @@ class SystemFigures(TypedDict):
     application: NotRequired[dict[str, str]]
 
 
+@with_config(_OPEN)
+class OwnBatch(OwnFigures):
+    """An engine's own figures of an epoch, as a record keeps them."""
+
+
 class Epoch(TypedDict):
     """A point of the latency over time."""
 
@@ -139,7 +144,7 @@ class Epoch(TypedDict):
     event_latency_ns: Summary
     processing_latency_ns: Summary
     latency_split_ns: Split | None
-    batch: OwnFigures | None
+    batch: OwnBatch | None
 
 
 #: reports of all epochs, as they came or as a trial's record keeps them

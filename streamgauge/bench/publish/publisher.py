@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
-from streamgauge.base.histogram import Histogram
+from streamgauge.base.histogram import Counts, Histogram
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.child import run_task
 from streamgauge.bench.driver.client import Connection
@@ -100,6 +100,20 @@ class _Seen:
     full: int = 0  # times that the producer's queue was full
 
 
+class LinkFigures(TypedDict, total=False):
+    """Figures of what is between driver and job; a publisher that had to be killed has none."""
+
+    published: list[int]  # rows of each queue
+    finished: int  # queues that are published to the end
+    queue_full: int  # times that the producer's queue was full
+    latest: list[int]  # latest event time in ticks, and largest seq
+    filled_s: float | None  # until the backlog of the start was handed on
+    slip: Counts
+    clock_offset_ns: tuple[int, int] | None
+    cpu_seconds: float
+    starved_share: float  # of looks at which the job waited for its link
+
+
 class Publisher:
     """Reads all queues, each in a thread of its own, until `stop` is set."""
 
@@ -149,7 +163,7 @@ class Publisher:
         if self._seen.failure is not None:
             raise UserError(self._access.masked(self._seen.failure))
 
-    def figures(self) -> dict[str, object]:
+    def figures(self) -> LinkFigures:
         return {
             "published": self._counts,
             "finished": self.finished,

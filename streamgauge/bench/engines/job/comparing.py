@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
+from typing import cast
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import Connection
-from streamgauge.bench.engines.job.life import Trial
+from streamgauge.bench.engines.job.life import JobFigures, Trial
 from streamgauge.bench.engines.job.settings import JobAnswer
 from streamgauge.bench.publish.answers import Topic, offered, report
+from streamgauge.bench.publish.publisher import LinkFigures
+from streamgauge.records.trial import Compared
 
 
-def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: Mapping[str, Any]) -> dict[str, Any]:
+def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: LinkFigures) -> JobFigures:
     """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used."""
     from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
@@ -35,7 +37,9 @@ def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: Mapping[str, A
     with Connection(setup.endpoints[0], setup.attempt) as wire:
         report(wire, setup.attempt, timed, _clock(wire.clock_offset(), link.get("clock_offset_ns")))
     verdict = check.to_dict()
-    return {"answers": verdict} | ({} if check.unchecked else {"check": verdict})
+    if check.unchecked:
+        return {"answers": verdict}
+    return {"answers": verdict, "check": cast("Compared", verdict)}
 
 
 def _clock(driver: tuple[int, int], broker: Sequence[int] | None) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
@@ -21,7 +21,7 @@ from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.job.comparing import compared
 from streamgauge.bench.engines.job.following import Follower
-from streamgauge.bench.engines.job.life import Job, Trial
+from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
@@ -104,14 +104,14 @@ class JobSystem(Adapter):
         is_running = self._job is not None and self._job.command.exit_code() is None
         return self._system.started == "once" and is_running and self.failure is None
 
-    def end_trial(self, timeout_s: float) -> dict[str, Any]:
+    def end_trial(self, timeout_s: float) -> JobFigures:
         """Returns what the job used, how its link did, and how its answers compare."""
         trial = self._trial
         if trial is None:
             return {"drained": False, "failure": self.failure}
         deadline = time.monotonic() + timeout_s
         output: Output | None = None
-        figures: dict[str, Any] = {}
+        figures: JobFigures = {}
         try:
             drained = self._drained(trial)
             if drained and not trial.closed:
@@ -124,22 +124,26 @@ class JobSystem(Adapter):
                 if not trial.progress.reached().whole:
                     raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
             keep = drained and not trial.closed and self._goes_on
-            figures = self._ended(trial, keep=keep) | {"drained": drained}
+            figures = self._ended(trial, keep=keep)
+            figures["drained"] = drained
             if output is not None and self.failure is None:
-                figures |= compared(self._system.answer, trial, output.read(), figures["link"])
+                figures.update(compared(self._system.answer, trial, output.read(), figures["link"]))
             # the next trial's answers are compared together with these
-            right = self.failure is None and not figures.get("check", {}).get("wrong")
+            check = figures.get("check")
+            right = self.failure is None and not (check and check["wrong"])
             if keep := keep and right and "latest" in figures["link"]:
                 trial.job.has_taken(trial.rows, figures["link"]["latest"])
         except (UserError, WireError) as problem:
             self.failure = self.failure or self._access.masked(str(problem))
-            keep, figures = False, (figures or self._ended(trial)) | {"drained": False}
+            keep, figures = False, figures or self._ended(trial)
+            figures["drained"] = False
         finally:
             if output is not None:
                 output.close()
             self._end(keep=keep)
-        software = {"job": self._system.version} if self._system.version else {}
-        return figures | {"failure": self.failure, "software": software}
+        figures["failure"] = self.failure
+        figures["software"] = {"job": self._system.version} if self._system.version else {}
+        return figures
 
     def alive(self) -> bool:
         trial = self._trial
@@ -274,23 +278,22 @@ class JobSystem(Adapter):
                 )
         return True
 
-    def _ended(self, trial: Trial, *, keep: bool = False) -> dict[str, Any]:
+    def _ended(self, trial: Trial, *, keep: bool = False) -> JobFigures:
         """Ends the trial's processes, but for a job that is kept; returns their figures."""
         self.alive()  # looks for a failure before the processes are ended
         trial.follower.stop()
         nothing = None if self.failure else trial.nothing()
         trial.progress.close()
-        used = {
-            "cpu_seconds": round(trial.job.cpu_seconds(), 3),
-            "rss_bytes": trial.job.command.session.peak_rss_bytes(),
-        }
+        cpu_seconds, rss_bytes = round(trial.job.cpu_seconds(), 3), trial.job.command.session.peak_rss_bytes()
         if not keep:
             self._end_job()
-        figures = trial.publishing.end()
-        slip = Histogram.from_dict(figures.pop("slip")) if "slip" in figures else Histogram()
-        link = figures | {"starved_share": round(trial.follower.starving.share, 4)}
+        link = trial.publishing.end()
+        slip = Histogram.from_dict(link.pop("slip")) if "slip" in link else Histogram()
+        link["starved_share"] = round(trial.follower.starving.share, 4)
         self._trial, unjudged = None, self.failure is not None or not self.link_is_checked
-        return used | {
+        return {
+            "cpu_seconds": cpu_seconds,
+            "rss_bytes": rss_bytes,
             "link": link,
             "link_slip_ns": summary(slip),
             "invalid": None if unjudged else trial.invalid(link, nothing),

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NotRequired
 
 from streamgauge.base import variables
 from streamgauge.base.units import PS, Tick
@@ -16,9 +16,19 @@ from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings, filled
 from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
+from streamgauge.bench.publish.publisher import LinkFigures
+from streamgauge.records.trial import SystemFigures
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
+
+
+class JobFigures(SystemFigures):
+    """Figures of a job's trial. answers: the comparison of its answers; log: of the job."""
+
+    link: NotRequired[LinkFigures]
+    answers: NotRequired[dict[str, object]]
+    log: NotRequired[str]
 
 
 @dataclass
@@ -107,7 +117,7 @@ class Trial:
             return None
         return nothing_taken(self.progress, self.job.command)
 
-    def invalid(self, link: dict[str, Any], nothing: str | None) -> str | None:
+    def invalid(self, link: LinkFigures, nothing: str | None) -> str | None:
         """Reason why the trial says nothing about the job, by the link's figures; None if there is none."""
         if self.closed or nothing is not None:
             return nothing

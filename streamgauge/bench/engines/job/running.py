@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Child, Leader
 from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.publish import publisher
+from streamgauge.bench.publish.publisher import LinkFigures
 
 _SHOWN, LAST_LINES = 300, 3
 #: lines in which a stack trace is looked for: its reason is the last one that names an error, as Python and Java do
@@ -98,7 +99,7 @@ class Publishing:
             return None
         return f"the publisher ended with {code}: {self._process.last_error()}"
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> LinkFigures:
         """Lets it end; returns its figures, {} if it had to be killed."""
         process = self._process
         try:
@@ -106,7 +107,7 @@ class Publishing:
             process.stdin.close()
             code = process.wait(10.0)
             self._reader.join(5.0)
-            return self._last if code == 0 else {}
+            return cast("LinkFigures", self._last) if code == 0 else {}
         except (OSError, subprocess.TimeoutExpired):
             return {}
         finally:
