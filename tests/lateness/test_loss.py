@@ -142,6 +142,23 @@ def test_at_no_pace_more_is_lost_than_with_a_watermark_after_each_event(
     assert (lost.events <= most.events, lost.partly <= most.partly) == (True, True)
 
 
+@settings(max_examples=200)
+@given(
+    STREAMS, DECLARED, st.sampled_from([Operator("window", 6, 2), Operator("event"), Operator("session", 5)]),
+    st.integers(1, 3), st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_the_rules_alone_tell_what_another_delay_loses_and_a_longer_one_loses_no_more(
+    events: list[slow.Event], declared: Rules, operator: Operator, queues: int, chance: Random
+) -> None:
+    keys, table = [chance.randrange(3) for _ in events], np.array(events, np.int64).reshape(-1, 2)
+    rules = replace(declared, operators=(operator,))
+    lost = [
+        loss(table[:, 0], table[:, 1], replace(rules, delay_us=delay_us), np.array(keys, np.int64), queues).events
+        for delay_us in (0, 3, 10, 120)
+    ]
+    assert lost == sorted(lost, reverse=True)
+
+
 @pytest.mark.parametrize(
     ("field", "allowed"),
     [

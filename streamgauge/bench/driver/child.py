@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamgauge.base.errors import UserError
@@ -31,7 +31,7 @@ def end_with_parent(done: threading.Event) -> None:
     done.set()
 
 
-def run_task(work: Callable[[dict[str, Any], threading.Event], dict[str, Any]]) -> int:
+def run_task(work: Callable[[dict[str, Any], threading.Event], Mapping[str, object]]) -> int:
     """Gives `work` its task, the first line of standard input, and prints the figures that it returns; both are JSON.
 
     The event is set when standard input closes. Returns the exit code: 2, with the problem as a line, if it fails.

@@ -69,5 +69,5 @@ def late_reported(figures: SystemFigures, reports: Reports) -> int | None:
     if figures.get("late_dropped", 0) is None or any("dropped" not in batch for batch in batches):
         return None
     in_batches = sum(batch["dropped"] for batch in batches)
-    in_reports = sum((body.get("batch") or {}).get("late", 0) for body in reports)
+    in_reports = sum(batch.get("late", 0) for body in reports if (batch := body.get("batch")))
     return in_batches + in_reports + (figures.get("late_dropped") or 0)

@@ -299,7 +299,7 @@ def kept_columns(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name not in ("ingestion_time", "line")]
 
 
-def publish(given: dict[str, Any], stop: threading.Event) -> dict[str, object]:
+def publish(given: dict[str, Any], stop: threading.Event) -> LinkFigures:
     """Publishes one trial; returns its figures."""
     publisher = Publisher(Task.of(given), stop)
     publisher.run()
