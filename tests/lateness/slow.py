@@ -68,7 +68,7 @@ def joined(events: list[Event], keys: list[int], marks: list[int | None], gap: i
     """Events whose session, with all open ones that it touches, has ended; sessions are sets of their events."""
     lost, held = 0, []  # (key, set of event times)
     for (event, _), key, mark in zip(events, keys, marks, strict=True):
-        held = [(k, times) for k, times in held if mark is None or max(times) + gap > mark]
+        held = [(k, times) for k, times in held if k != key or mark is None or max(times) + gap > mark]
         near = [times for k, times in held if k == key and min(times) <= event + gap and event <= max(times) + gap]
         whole = {event}.union(*near)
         if mark is not None and max(whole) + gap <= mark:
