@@ -38,7 +38,8 @@ class Pace:
 
     kind: after each event, at intervals of arrival, or with micro-batches at such intervals. interval_us: length of an
     interval; 0: one for each event. behind: how many intervals later an event moves the watermark by which others are
-    judged. step_us: the largest event time is rounded down to a multiple.
+    judged; 1: by the watermark of their own micro-batch, which follows those before it; 2: by that of the one before.
+    step_us: the largest event time is rounded down to a multiple.
     """
 
     kind: Literal["event", "interval", "micro-batch"] = "event"

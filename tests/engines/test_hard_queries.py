@@ -211,10 +211,10 @@ def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], m
 
 
 def test_a_batch_judges_rows_by_the_watermark_before_its_own_or_where_all_operators_share_one_by_its_own() -> None:
+    micro = [MicroBatch(n, 0, pa.table({}), ms, ({},), (), 0.0) for n, ms in ((0, 5), (1, 9))]
     for one_watermark, microseconds in ((False, [0, 5000]), (True, [5000, 9000])):
-        micro = [MicroBatch(n, 0, pa.table({}), ms, ({},), (), 0.0) for n, ms in ((0, 5), (1, 9))]
-        logs = FiniteRun(tuple(micro), one_watermark).logs()
-        assert late_watermarks_us(np.array([0, 1]), logs, queries.rules(CHAINED)).tolist() == microseconds
+        rules = queries.rules(CHAINED, one_watermark=one_watermark)
+        assert late_watermarks_us(np.array([0, 1]), FiniteRun(tuple(micro)).logs(), rules).tolist() == microseconds
 
 
 def test_every_hard_query_is_in_the_capability_matrix() -> None:

@@ -15,6 +15,7 @@ from streamgauge.bench.driver.system import make_system, rules_of
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import own_speed as module
 from streamgauge.bench.oracle.batches import BatchLog
@@ -83,7 +84,7 @@ def by_the_oracle(stream: Artifact, spec: Spec, interval_ns: int, rules: Rules) 
     assert batch[-1] - batch[0] + 1 == len(ends), "each interval has an event, so that batches are intervals"
     marks = [rules.begins_ms, *(int(event_us[:end].max()) // 1000 - spec.watermark_ms for end in ends[:-1])]
     logs = [
-        BatchLog(n, ({0: end},) * find(spec.query).streams, mark, mark if rules.clock == "least queue" else None)
+        BatchLog(n, ({0: end},) * find(spec.query).streams, mark)
         for n, (end, mark) in enumerate(zip(ends, marks, strict=True))
     ]
     rows = table.append_column("event_ts", pa.array(event_us).view(pa.timestamp("us", tz="UTC")))
@@ -126,6 +127,8 @@ def test_each_engine_declares_its_rules_before_anything_starts() -> None:
         Rules((window,), delay_us, late_counted="none"),
         Rules((replace(window, kind="never"),), late_counted="none"),
     ]  # fmt: skip
+    shared = SPARK.model_copy(update={"conf": GLOBAL_WATERMARK})
+    assert declared(shared, workload)[1].pace == Pace("micro-batch", 1_000_000, behind=1, step_us=1000)
 
 
 def test_the_trigger_is_the_interval_of_micro_batches(stream: Artifact) -> None:

@@ -31,14 +31,11 @@ def rows(seconds: list[float]) -> pa.Table:
     return offered
 
 
-def logs(seconds: list[float], begins_ms: int, delay_ms: int, *, judged_by_own: bool) -> list[BatchLog]:
-    """The log of an engine that takes one event at a time, in plain Python: floor to ms, minus the delay, no way back.
-
-    judged_by_own: a stretch of Flink; else a micro-batch of Spark, judged by the watermark of the batch before.
-    """
+def logs(seconds: list[float], begins_ms: int, delay_ms: int) -> list[BatchLog]:
+    """The log of an engine that takes one event at a time: floor to ms, minus the delay, no way back."""
     found, watermark = [], begins_ms
     for number, second in enumerate(seconds):
-        found.append(BatchLog(number, ({0: number + 1},), watermark, watermark if judged_by_own else None))
+        found.append(BatchLog(number, ({0: number + 1},), watermark))
         watermark = max(watermark, round(second * S) // 1000 - delay_ms)
     return found
 
@@ -59,7 +56,7 @@ QUERIES = (
 def test_nothing_of_a_stream_in_order_is_late_on_flink_whenever_it_happened(spec: Spec, seconds: list[float]) -> None:
     seconds = sorted(seconds)
     offered = rows(seconds)
-    found = expectation(offered, logs(seconds, LEAST_MS, 5_000, judged_by_own=True), spec, flink.rules(spec))
+    found = expectation(offered, logs(seconds, LEAST_MS, 5_000), spec, flink.rules(spec))
     assert (found.late, found.late_events, found.early_events, found.wrong_watermark) == (0, 0, 0, None)
     order = [(name, "ascending") for name in ask(spec, (offered,)).column_names]
     assert answer(found).sort_by(order) == ask(spec, (offered.drop_columns(["partition", "row"]),)).sort_by(order)
@@ -68,7 +65,7 @@ def test_nothing_of_a_stream_in_order_is_late_on_flink_whenever_it_happened(spec
 @given(seconds=SECONDS)
 def test_the_events_that_each_engine_takes_are_those_of_plain_python(seconds: list[float]) -> None:
     for rules, begins_ms in ((FLINK, LEAST_MS), (SPARK, 0)):
-        log = logs(seconds, begins_ms, 5_000, judged_by_own=rules is FLINK)
+        log = logs(seconds, begins_ms, 5_000)
         kept, before = [], begins_ms
         for number, second in enumerate(seconds):
             us = round(second * S)
@@ -85,9 +82,9 @@ def test_the_events_that_each_engine_takes_are_those_of_plain_python(seconds: li
 
 def test_spark_drops_what_ends_before_1970_and_flink_takes_it() -> None:
     seconds = [-60.0, -20.0, -0.0000005, 0.0, 12.0]
-    spark_s = expectation(rows(seconds), logs(seconds, 0, 5_000, judged_by_own=False), WINDOW, SPARK)
+    spark_s = expectation(rows(seconds), logs(seconds, 0, 5_000), WINDOW, SPARK)
     assert (spark_s.late_events, spark_s.early_events, answer(spark_s).num_rows) == (2, 2, 2)
-    flink_s = expectation(rows(seconds), logs(seconds, LEAST_MS, 5_000, judged_by_own=True), WINDOW, FLINK)
+    flink_s = expectation(rows(seconds), logs(seconds, LEAST_MS, 5_000), WINDOW, FLINK)
     assert (flink_s.late_events, flink_s.early_events, answer(flink_s).num_rows) == (0, 0, 4)
 
 
@@ -109,5 +106,5 @@ def test_the_hour_of_a_bid_is_that_of_the_clock_whenever_it_happened(times_us: l
 
 @pytest.mark.parametrize(("rules", "logged", "implied"), [(FLINK, 0, "no watermark"), (SPARK, LEAST_MS, "0 ms")])
 def test_another_begin_than_the_engine_s_own_is_wrong(rules: Rules, logged: int, implied: str) -> None:
-    found = expectation(rows([1.0]), [BatchLog(0, ({0: 1},), logged, logged)], WINDOW, rules)
+    found = expectation(rows([1.0]), [BatchLog(0, ({0: 1},), logged)], WINDOW, rules)
     assert str(found.wrong_watermark).endswith(f"its rows imply {implied}")

@@ -51,7 +51,7 @@ def in_streaming(
     batches, with partition and row.
     """
     run = stream(spark, spec, batches, work, conf)
-    rules = queries.rules(spec)
+    rules = queries.rules(spec, one_watermark=run.one_watermark)
     due = expectation(rows, run.logs(), spec, rules)
     seconds = sum(batch.seconds for batch in run.batches)
     peak = max(sum(operator.rows for operator in batch.operators) for batch in run.batches)

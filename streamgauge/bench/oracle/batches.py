@@ -25,20 +25,18 @@ class BatchLog:
     batch_id: int
     ends: tuple[Mapping[int, int], ...]  # for each frame of the query: partition -> first row of the next batch
     watermark_ms: int  # by which this batch closed its windows
-    late_ms: int | None = None  # the watermark by which it judged rows late; None: that of the batch before
 
 
 def logs_of(figures: SystemFigures) -> list[BatchLog]:
-    """Reads the `batches`, or the `stretches`, of end_trial(); a stretch judges rows by its own watermark."""
+    """Reads the `stretches` of end_trial(), or its `batches`."""
     if (stretches := figures.get("stretches")) is not None:
-        return [_log(number, stretch, by_own=True) for number, stretch in enumerate(stretches)]
+        return [_log(number, stretch) for number, stretch in enumerate(stretches)]
     return [_log(batch["batch_id"], batch) for batch in figures.get("batches") or ()]
 
 
-def _log(number: int, taken: Stretch, *, by_own: bool = False) -> BatchLog:
+def _log(number: int, taken: Stretch) -> BatchLog:
     ends = tuple({int(partition): row for partition, row in ends.items()} for ends in taken["ends"])
-    watermark_ms = LEAST_MS if taken["watermark_ms"] is None else taken["watermark_ms"]
-    return BatchLog(number, ends, watermark_ms, watermark_ms if by_own else None)
+    return BatchLog(number, ends, LEAST_MS if taken["watermark_ms"] is None else taken["watermark_ms"])
 
 
 def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:

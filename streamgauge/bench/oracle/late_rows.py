@@ -1,8 +1,8 @@
 """Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
 
-Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows; for the first
-batch it is the one with which the engine begins (`Rules.begins_ms`). Where all operators share one watermark, batch n
-judges by its own. What is late depends on the rules: see `streams.lateness.late`.
+Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows, or by its own, as
+the engine declares (`Pace.behind`). Before the first batch it is the one with which the engine begins
+(`Rules.begins_ms`). What is late depends on the rules: see `streams.lateness.late`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ class Unknowable(ValueError):
 
 def late_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:
     """Returns, for each of these batch numbers, the watermark by which its rows were judged late, µs."""
-    watermarks = closed_watermarks_us(np.arange(len(logs)), logs, rules)
-    for log in logs:
-        if log.late_ms is not None:
-            watermarks[log.batch_id] = log.late_ms * 1000
-    return watermarks[batches]
+    return closed_watermarks_us(batches + 1 if rules.pace.behind == 1 else batches, logs, rules)
 
 
 def closed_watermarks_us(batches: Ints, logs: Sequence[BatchLog], rules: Rules) -> Ints:

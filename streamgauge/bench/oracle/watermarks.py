@@ -56,7 +56,7 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
         if right != log.watermark_ms and wrong is None:
             sentence = f"the engine logged {_shown(log.watermark_ms)}, its rows imply {least}{_shown(right)}"
             wrong = f"watermark of batch {log.batch_id}: {sentence}"
-        corrected.append(replace(log, watermark_ms=right, late_ms=None if log.late_ms is None else right))
+        corrected.append(replace(log, watermark_ms=right))
         before = right
     return Watermarks(tuple(corrected), wrong, True)
 

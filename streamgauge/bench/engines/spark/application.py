@@ -28,7 +28,7 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.engines.spark import queries, real_time
 from streamgauge.bench.engines.spark.connections import options_of, salts_of
-from streamgauge.bench.engines.spark.engine import checkpoint_manager, gc_seconds, remove, versions
+from streamgauge.bench.engines.spark.engine import checkpoint_manager, gc_seconds, one_watermark, remove, versions
 from streamgauge.bench.engines.spark.progress import batches_of
 from streamgauge.bench.engines.spark.sink import MeasuringSink
 from streamgauge.bench.engines.spark.source import Link
@@ -130,7 +130,8 @@ class Application:
                 "checkpoint_manager": self._spark.conf.get(MANAGER, None) or "default",
                 "application": application(self._spark),
                 "software": versions(self._spark),
-            }
+            },
+            "one_watermark": one_watermark(self._spark.conf),
         }
 
     def _drain(self, query: StreamingQuery) -> None:

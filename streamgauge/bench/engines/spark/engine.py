@@ -38,6 +38,11 @@ TRANSPORT = {
 }
 
 
+def one_watermark(conf: Mapping[str, str]) -> bool:
+    """True if all operators of a query share one watermark. conf: settings of a system, or of a running session."""
+    return any(conf.get(key, "true").lower() == value for key, value in GLOBAL_WATERMARK.items())
+
+
 def state_store(system: SparkSettings) -> dict[str, str]:
     """Spark's settings for the state store of a system."""
     provider = ROCKSDB if system.state_store == "rocksdb" else HDFS

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, checkpoint_manager, settings, state_writer
+from streamgauge.bench.engines.spark.engine import checkpoint_manager, one_watermark, settings, state_writer
 from streamgauge.bench.engines.spark.progress import batch_of, ran
 from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.records.answers import HardBatch, OperatorState
@@ -74,10 +74,7 @@ class FiniteRun:
 
     def logs(self) -> list[BatchLog]:
         """The logs that `late_rows.expectation` reads."""
-        return [
-            BatchLog(batch.number, batch.ends, batch.watermark_ms, batch.watermark_ms if self.one_watermark else None)
-            for batch in self.batches
-        ]
+        return [BatchLog(batch.number, batch.ends, batch.watermark_ms) for batch in self.batches]
 
 
 def run_finite(
@@ -113,7 +110,7 @@ def run_finite(
         seen[number] = (output, _watermarks(spark, running))
 
     with settings(spark, wanted):
-        one_watermark = any(spark.conf.get(key, "true") == value for key, value in GLOBAL_WATERMARK.items())
+        is_shared = one_watermark(spark.conf)
         schema = spark.read.parquet(str(source)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         result = query([reader.parquet(str(source)) for _ in range(streams)])
@@ -127,7 +124,7 @@ def run_finite(
             running.stop()
     reports = [json.loads(report.json) for report in running.recentProgress]
     micro = tuple(_batch(report, seen, ends, streams) for report in reports if ran(report))
-    return FiniteRun(micro, one_watermark)
+    return FiniteRun(micro, is_shared)
 
 
 def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:

@@ -13,7 +13,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NotRequired
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
@@ -21,6 +21,7 @@ from streamgauge.base.units import PS
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup, Unsupported
 from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.spark import queries, submit
+from streamgauge.bench.engines.spark.engine import one_watermark
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Rules
@@ -32,6 +33,12 @@ ANSWER_SECONDS = 90.0
 BEGIN_SECONDS = 210.0  # more than the application's own patience
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 APPLICATION = Path(__file__).with_name("application.py")
+
+
+class SparkFigures(SystemFigures):
+    """Figures of a trial. rules: those that the session followed, by its own settings."""
+
+    rules: NotRequired[Rules]
 
 
 class SparkSystem(Adapter):
@@ -57,7 +64,11 @@ class SparkSystem(Adapter):
         system.jars()
 
     def rules(self, spec: Spec) -> Rules:
-        return queries.rules(spec, self._system.trigger.ps // PS["us"] or queries.BATCH_US)
+        return self._rules(spec, one_watermark(self._system.conf))
+
+    def _rules(self, spec: Spec, is_shared: bool) -> Rules:
+        interval_us = self._system.trigger.ps // PS["us"] or queries.BATCH_US
+        return queries.rules(spec, interval_us, one_watermark=is_shared)
 
     def start(self) -> None:
         check_master(self._system.master)
@@ -106,6 +117,7 @@ class SparkSystem(Adapter):
             raise Unsupported(f"systems.{self.name}: unsupported: {spec.query}", str(problem)) from None
         if find(spec.query).own_state and self._system.state_store != "rocksdb":
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
+        self._spec = spec
         setup.work.mkdir(parents=True, exist_ok=True)
         assert self._session is not None, "start first"
         self.failure = None  # forgets an earlier query's; a process that died is found again
@@ -134,13 +146,15 @@ class SparkSystem(Adapter):
             return  # `alive` reports it
         self._begun = True
 
-    def end_trial(self, timeout_s: float) -> SystemFigures:
+    def end_trial(self, timeout_s: float) -> SparkFigures:
         """Returns the figures of `application.end`; on a local master also cpu_seconds and rss_bytes (the peak)."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
-        figures: SystemFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
+        figures: SparkFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
+        if "one_watermark" in answer:
+            figures["rules"] = self._rules(self._spec, answer["one_watermark"])
         figures["failure"] = figures.get("failure") or self.failure or answer.get("error")
         return figures
 
