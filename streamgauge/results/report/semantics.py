@@ -66,7 +66,7 @@ def declared_by(record: CellRecord) -> Declared | None:
 def revised(record: CellRecord) -> str:
     """Says whether answers of a cell are given twice."""
     declared = declared_by(record)
-    return UNKNOWN if declared is None or declared.revises is None else "yes" if declared.revises else "never"
+    return UNKNOWN if declared is None else "yes" if declared.revises else "never"
 
 
 def _ceiling(records: Records, cells: list[CellRecord]) -> str:

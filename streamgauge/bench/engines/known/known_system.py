@@ -30,7 +30,7 @@ class KnownFigures(SystemFigures):
 class KnownSystem(Adapter):
     """The adapter of the known system; each trial runs in a process of its own."""
 
-    def __init__(self, system: KnownSettings, work: Path, *, stall: tuple[float, float] | None = None) -> None:
+    def __init__(self, system: KnownSettings, work: Path) -> None:
         super().__init__(system, work)
         self._cpus = system.cpus
         behaviour = Behaviour(
@@ -49,8 +49,6 @@ class KnownSystem(Adapter):
             behaviour,
             delay_s=system.delay.seconds,
             interval_s=system.trigger.seconds,
-            stall_at_s=stall[0] if stall else None,
-            stall_s=stall[1] if stall else 0.0,
             seed=system.seed,
             process=0,
         )
