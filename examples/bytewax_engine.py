@@ -50,7 +50,7 @@ class Bytewax(Adapter):
         self._log = work / "bytewax.log"
 
     def rules(self, spec: Spec) -> Rules:
-        """Each key has a watermark of its own, and an event below it is late even if its window is open."""
+        """Declares a watermark for each key: an event below it is late even if its window is open."""
         return Rules(spec.operators("event"), spec.watermark_ms * 1000, "own key")
 
     def start(self) -> None:
