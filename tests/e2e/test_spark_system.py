@@ -91,6 +91,7 @@ def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_l
         assert figures["cpu_seconds"] > 0
         assert figures["rss_bytes"] > 100e6
         assert figures["software"]["spark"].startswith("4.")
+        assert figures["rules"].pace.behind == 2, "the session has a watermark for each operator, as declared"
         assert figures["checkpoint_manager"].endswith("FileSystemBasedCheckpointFileManager")
         if number == 0:
             assert max(batch["state_rows"] for batch in figures["batches"]) > 0
