@@ -291,7 +291,7 @@ def _epoch(
         "event_latency_ns": summary(own),
         "processing_latency_ns": summary(other),
         "latency_split_ns": plans.split(walls, mean, own, other, batch) if walls and body.get("split", True) else None,
-        "batch": body.get("batch", {}),
+        "batch": body.get("batch"),
     }
 
 
