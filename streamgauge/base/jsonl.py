@@ -19,7 +19,9 @@ from streamgauge.base.seals import sealed, unsealed
 from streamgauge.base.secrets import shown
 
 #: what is said of a line that append_json has not written so
-DAMAGED_LINE = "damaged: no JSON, or its checksum does not match"
+DAMAGED_LINE = "damaged: no JSON object, or its checksum does not match"
+#: what to do about a log that is no file, or that may not be read
+_MOVE = "move it away"
 _STEP = 64 << 10
 
 
@@ -53,10 +55,20 @@ def read_records(path: Path, todo: str) -> list[dict[str, Any]]:
 
 def _parsed(path: Path, todo: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(_bytes(path, todo).decode())
     except (ValueError, RecursionError) as problem:
         why = f"no JSON: {problem}" if isinstance(problem, json.JSONDecodeError) else str(problem)
         raise Damaged(path, f"damaged, {why}", todo) from None
+
+
+def _bytes(path: Path, todo: str) -> bytes:
+    """Content of a file. Raises OSError if it is missing, or Damaged if something of this machine is no readable file."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        if isinstance(path, Remote) or isinstance(problem, FileNotFoundError | NotADirectoryError):
+            raise
+        raise Damaged(path, f"cannot be read: {problem.strerror}", todo) from None
 
 
 def _unsealed(path: Path, value: object, todo: str) -> dict[str, Any]:
@@ -106,11 +118,11 @@ def _whole_lines(descriptor: int) -> int:
 
 
 def log_bytes(path: Path) -> bytes:
-    """Bytes that append_json or write_json wrote to path; empty if there is nothing."""
+    """Bytes that append_json or write_json wrote to path; empty if there is nothing. Raises Damaged."""
     try:
         if isinstance(path, Remote) and path.is_dir():
             return b"".join(map(_line, sorted(path.iterdir())))
-        return path.read_bytes()
+        return _bytes(path, _MOVE)
     except (FileNotFoundError, NotADirectoryError):  # the latter: somebody's file among the runs
         return b""
 
@@ -126,7 +138,7 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; a last line that is torn is skipped. Raises Damaged for any other damage."""
     records = []
     for number, record, torn in _records(path):
-        if record is not None:
+        if isinstance(record, dict):
             records.append(record)
         elif not torn:
             raise Damaged(f"{path}: line {number}", DAMAGED_LINE, "delete the line")

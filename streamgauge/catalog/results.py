@@ -75,7 +75,7 @@ def read(run: Path) -> list[Result]:
 def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
     """The run's figures, each with its line's index (from 0), and one sentence for each unreadable line.
 
-    Figures that a repeated stage replaced are void.
+    Figures that a repeated stage replaced are void. Raises Damaged if the file cannot be read.
     """
     figures, problems = _records(Result, run / RESULTS)
     last = {tuple(measured(one).values()): number for number, one in figures if one.replaces}
@@ -91,10 +91,6 @@ def _replaced(result: Result) -> Result:
 
 def judge(run: Path, judgement: Judgement) -> None:
     append_json(run / JUDGEMENTS, _adapter("Judgement").dump_python(judgement, mode="json"))
-
-
-def judged(run: Path) -> list[Judgement]:
-    return [judgement for _, judgement in numbered_judgements(run)[0]]
 
 
 def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[str]]:

@@ -19,6 +19,9 @@ from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.secrets import masked_message
 from streamgauge.records.stages import Cause, StageLine, State
 
+#: what to do about a run whose stages cannot be read
+_TODO = "delete the file, or move the run's folder away"
+
 
 @dataclass(frozen=True)
 class StageRecord:
@@ -76,9 +79,9 @@ class RunLog:
             line.append(self._file)
 
     def stages(self) -> list[StageRecord]:
-        """Attempts at all stages in order of their start, each in its latest state."""
+        """Attempts at all stages in order of their start, each in its latest state. Raises Damaged."""
         attempts: dict[str, StageRecord] = {}
-        for line in StageLine.read_log(self._file):
+        for line in StageLine.read_log(self._file, _TODO):
             before = attempts.get(line.attempt)
             attempts[line.attempt] = StageRecord(
                 stage=line.stage,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from streamgauge.base.errors import UserError
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED
 from streamgauge.catalog.run_log import RunLog, StageRecord
@@ -14,10 +17,43 @@ from streamgauge.records.loss import Loss
 from streamgauge.records.result import Result
 from streamgauge.records.search import SearchAnswer
 
+T = TypeVar("T")
+
 PAGE = "index.html"
 SEARCH, LATENCY = "search.json", "latency.json"  # in a cell's directory
 #: what tells a figure from the others of a benchmark
 FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How the stages of a run ended, and what it has measured."""
+
+    run: str
+    started_at: str | None = None  # None: its stages cannot be read
+    stages: dict[str, int] = field(default_factory=dict)  # state -> count
+    figures: int = 0  # valid ones
+    page: str | None = None  # its path
+    problem: str | None = None  # what of its records cannot be read
+
+
+def of_each(runs: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, T], dict[Path, str]]:
+    """Reads something of each run. Returns it by run, and why others cannot be read: one of them costs no command."""
+    values: dict[Path, T] = {}
+    problems: dict[Path, str] = {}
+    for run in runs:
+        try:
+            values[run] = read(run)
+        except UserError as problem:
+            problems[run] = str(problem)
+    return values, problems
+
+
+def summaries(runs: Iterable[Path]) -> list[Summary]:
+    """Summaries of those of which anything is recorded: first those that cannot be read, then by their start."""
+    readable, problems = of_each(runs, summary)
+    unreadable = [Summary(run.name, page=_page(run), problem=why) for run, why in problems.items()]
+    return [*unreadable, *sorted(filter(None, readable.values()), key=lambda one: str(one.started_at))]
 
 
 def last_attempts(path: Path) -> list[StageRecord]:
@@ -31,23 +67,25 @@ def began(path: Path) -> str | None:
     return min((stage.started_at for stage in RunLog(path).stages()), default=None)
 
 
-def summary(path: Path) -> dict[str, Any] | None:
-    """Summary of a run; None if nothing of it is recorded.
-
-    Keys: run, started_at, stages (state -> count), figures (count of valid ones), page (path or None).
-    """
+def summary(path: Path) -> Summary | None:
+    """Summary of a run; None if nothing of it is recorded. Raises Damaged."""
     stages = last_attempts(path)
     if not stages:
         return None
     states = Counter("running or killed" if stage.state == "started" else stage.state for stage in stages)
-    page = path / PAGE
-    return {
-        "run": path.name,
-        "started_at": began(path),
-        "stages": dict(states),
-        "figures": sum(one.valid for _, one in results.numbered(path)[0]),
-        "page": str(page) if page.exists() else None,
-    }
+    figures, problems = results.numbered(path)
+    return Summary(
+        run=path.name,
+        started_at=began(path),
+        stages=dict(states),
+        figures=sum(one.valid for _, one in figures),
+        page=_page(path),
+        problem=problems[0] if problems else None,
+    )
+
+
+def _page(run: Path) -> str | None:
+    return str(run / PAGE) if (run / PAGE).exists() else None
 
 
 def search_of(cell: Path) -> SearchAnswer:

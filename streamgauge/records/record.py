@@ -43,7 +43,10 @@ class Record(Part):
 
     @classmethod
     def of(cls, record: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
-        """Reads a record from its JSON object. Raises Damaged, which names `where` and the first wrong key."""
+        """Reads a record that another program may have written, hence without a version.
+
+        Raises Damaged, which names `where` and the first wrong key.
+        """
         if "version" in record and (wrong := wrong_version(record)):
             raise Damaged(where, wrong, todo)
         try:
@@ -56,7 +59,7 @@ class Record(Part):
 
     @classmethod
     def stored(cls, record: Mapping[str, Any], where: object, todo: str = AGAIN) -> Self:
-        """Reads a record that was written, so that it has a version. Raises Damaged, as `of` does."""
+        """Reads a record that this project wrote, so that it has a version. Raises Damaged, as `of` does."""
         if wrong := wrong_version(record):
             raise Damaged(where, wrong, todo)
         return cls.of(record, where, todo)
@@ -92,6 +95,6 @@ class Line(Record):
         append_json(path, self.to_json())
 
     @classmethod
-    def read_log(cls, path: Path) -> list[Self]:
+    def read_log(cls, path: Path, todo: str = AGAIN) -> list[Self]:
         """Reads a log, whose last line may be torn. Raises Damaged."""
-        return [cls.stored(line, path) for line in read_jsonl(path)]
+        return [cls.stored(line, path, todo) for line in read_jsonl(path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import webbrowser
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from streamgauge.base.places import Remote
 from streamgauge.base.shipped import INSTALL
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
-from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summary
+from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summaries, summary
 from streamgauge.records.result import Result
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
@@ -36,17 +37,21 @@ def list_(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, the oldest first: when each began, how its stages ended, and what it measured."""
-    listed = sorted(filter(None, map(summary, store_at(artifacts).runs())), key=lambda run: str(run["started_at"]))[
-        -limit:
-    ]
+    """List runs, the oldest first: when each began, how its stages ended, and what it measured.
+
+    Runs that cannot be read stand before the others, with the reason.
+    """
+    known = summaries(store_at(artifacts).runs())
+    unreadable = [run for run in known if run.started_at is None]
+    listed = [*unreadable, *known[len(unreadable) :][-limit:]]
     if as_json:
-        typer.echo(json.dumps({"runs": listed}))
+        typer.echo(json.dumps({"runs": [asdict(run) for run in listed]}))
         return
     for run in listed:
-        states = ", ".join(f"{count} {state}" for state, count in run["stages"].items())
-        page = "  page" if run["page"] else ""
-        typer.echo(f"{run['started_at'][:19]}  {run['run']}  {states}; {run['figures']} figures{page}")
+        states = ", ".join(f"{count} {state}" for state, count in run.stages.items())
+        measured = f"{states}; {run.figures} figures{'  page' if run.page else ''}  " if run.started_at else ""
+        problem = f"not readable: {run.problem}" if run.problem else ""
+        typer.echo(f"{(run.started_at or '?')[:19]:19}  {run.run}  {measured}{problem}".rstrip())
     typer.echo(f"{len(listed)} runs in {store_at(artifacts).root / 'runs'}")
 
 
@@ -60,7 +65,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         lost = {cell: vars(loss) for cell, loss in losses(path).items()}
         more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
         more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
-        typer.echo(json.dumps({**(summary(path) or {}), **more}))
+        typer.echo(json.dumps({**(asdict(known) if (known := summary(path)) else {}), **more}))
         return
     for stage in stages:
         took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"

@@ -66,21 +66,27 @@ def settings(benchmark: Benchmark) -> str:
 
 
 def _before(records: Records) -> Block:
-    """Table of the figures that this run shares with the newest earlier run of the benchmark."""
+    """Table of the figures that this run shares with the newest earlier run of the benchmark that can be read."""
     mine = run_summary.figures(records.directory)
     began = run_summary.began(records.directory)
-    runs = [(run_summary.began(path), path) for path in records.store.runs()]
-    earlier = [(at, path) for at, path in runs if at and at < (began or "~")]
+    begins, problems = run_summary.of_each(records.store.runs(), run_summary.began)
+    earlier = [(at, path) for path, at in begins.items() if at and at < (began or "~")]
     for _, path in sorted(earlier, reverse=True):
-        theirs = run_summary.figures(path)
-        shared = run_summary.shared(theirs, mine)
-        if shared:
+        figures, more = run_summary.of_each([path], run_summary.figures)
+        problems |= more
+        theirs = figures.get(path, {})
+        if shared := run_summary.shared(theirs, mine):
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
             columns = ["cell", "figure", "before", "its interval", "now", "its interval"]
-            noise = "With one run on each side, a difference cannot be told from the noise between runs."
-            caption = f"{path.name} was the run before. {noise}"
+            noise = "With one run on each side, a difference cannot be told from the noise between runs"
+            caption = _sentences(records, f"{path.name} was the run before", noise, *problems.values())
             return Table(columns, rows, caption, cards=True)
-    return Hole("No run before", "these artifacts hold no earlier run with a figure of the same cells")
+    none = "these artifacts hold no earlier run with a figure of the same cells"
+    return Hole("No run before", _sentences(records, none, *problems.values()))
+
+
+def _sentences(records: Records, *texts: str) -> str:
+    return " ".join(f"{records.relative(text)}." for text in texts)
 
 
 def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:

@@ -136,7 +136,7 @@ class Records:
         self.store = store
         self.damaged: list[str] = []
         stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
-        self.stages = [replace(s, error=self._relative(s.error)) for s in stages]
+        self.stages = [replace(s, error=s.error and self.relative(s.error)) for s in stages]
 
     def status(self, stage: str, **scope: str) -> Status:
         """Status of the last attempt at a stage within this scope."""
@@ -205,10 +205,10 @@ class Records:
                 distinct.append(stage.environment)
         return distinct
 
-    def _relative(self, text: str | None) -> str | None:
+    def relative(self, text: str) -> str:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""
         for place in (self.directory, self.store.root):
-            text = text and text.replace(f"{place.absolute()}/", "").replace(f"{place}/", "")
+            text = text.replace(f"{place.absolute()}/", "").replace(f"{place}/", "")
         return text
 
     def _stream(self, experiment: Experiment) -> Stream:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.artifacts import Store
-from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Outcome, Section, State, Table, Text
+from streamgauge.catalog.run_summary import Summary
+from streamgauge.results.report.blocks import MISSING, Block, Cell, Hole, Note, Outcome, Section, State, Table, Text
 from streamgauge.results.report.layout import fill
 
 _STATES: dict[str, State] = {"done": "good", "failed": "bad"}
@@ -17,10 +17,12 @@ DASHBOARD = "dashboard.html"
 
 
 def render(store: Store) -> str:
-    """Renders the list from the records of all runs; its links are relative to the artifacts folder."""
-    summaries = [(path, one) for path in store.runs() if (one := run_summary.summary(path))]
-    summaries.sort(key=lambda pair: str(pair[1]["started_at"]), reverse=True)
-    rows: list[list[Cell]] = [row for path, one in summaries for row in _rows(path, one)]
+    """Renders the list from the records of all runs; its links are relative to the artifacts folder.
+
+    A run that cannot be read stands at the end, with the reason.
+    """
+    summaries = run_summary.summaries(store.runs())[::-1]
+    rows = [row for one in summaries for row in _rows(store.root, one)]
     runs: Block = Table(["run", "began (UTC)", "stages", "figures", "page"], rows, cards=True)
     if not rows:
         runs = Hole("Runs", "none has begun here yet; `streamgauge run` or a DAG of Airflow makes one")
@@ -31,12 +33,15 @@ def render(store: Store) -> str:
     return fill("Runs", "", [str(store.root)], outcome, [Section("runs", "Runs", blocks=[*nights, runs])])
 
 
-def _rows(path: Path, one: dict[str, Any]) -> Iterator[list[Cell]]:
+def _rows(root: Path, one: Summary) -> Iterator[list[Cell]]:
     """A row for each page of the run, or one without a link."""
-    states = ", ".join(f"{count} {state}" for state, count in one["stages"].items())
-    worst: State = next((_STATES.get(state, "open") for state in one["stages"] if state != "done"), "good")
-    began = str(one["started_at"])[:16].replace("T", " ")
-    pages = [name for name in _PAGES if (path / name).exists()]
-    links: list[Cell] = [Text(_PAGES[name], href=f"runs/{path.name}/{name}") for name in pages]
+    states = ", ".join(f"{count} {state}" for state, count in one.stages.items())
+    worst: State = next((_STATES.get(state, "open") for state in one.stages if state != "done"), "good")
+    if one.problem:
+        problem = one.problem.replace(f"{root}/", "")
+        states, worst = "; ".join(filter(None, (states, f"not readable: {problem}"))), "bad"
+    began = one.started_at[:16].replace("T", " ") if one.started_at else MISSING
+    pages = [name for name in _PAGES if (root / "runs" / one.run / name).exists()]
+    links: list[Cell] = [Text(_PAGES[name], href=f"runs/{one.run}/{name}") for name in pages]
     for link in links or [None]:
-        yield [Text(path.name, code=True), began, Text(states, worst), one["figures"], link]
+        yield [Text(one.run, code=True), began, Text(states, worst), one.figures, link]
