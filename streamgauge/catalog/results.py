@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from streamgauge.base.environment import Machine
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
 from streamgauge.records.judgement import Judgement
 from streamgauge.records.record import wrong_version
@@ -65,17 +65,17 @@ def append_once(run: Path, result: Result) -> None:
 
 
 def read(run: Path) -> list[Result]:
-    """The run's figures in the order in which they were measured. Raises UserError for an unreadable line."""
+    """The run's figures in the order in which they were measured. Raises Damaged for an unreadable line."""
     figures, problems = numbered(run)
     if problems:
-        raise UserError(f"{problems[0]}; delete the line")
+        raise problems[0]
     return [result for _, result in figures]
 
 
-def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[str]]:
-    """The run's figures, each with its line's index (from 0), and one sentence for each unreadable line.
+def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[Damaged]]:
+    """The run's figures, each with its line's index (from 0), and what is wrong with each unreadable line.
 
-    Figures that a repeated stage replaced are void. Raises Damaged if the file cannot be read.
+    Figures that a repeated stage replaced are void.
     """
     figures, problems = _records(Result, run / RESULTS)
     last = {tuple(measured(one).values()): number for number, one in figures if one.replaces}
@@ -93,8 +93,8 @@ def judge(run: Path, judgement: Judgement) -> None:
     append_json(run / JUDGEMENTS, _adapter("Judgement").dump_python(judgement, mode="json"))
 
 
-def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[str]]:
-    """The run's judgements, each with its line's index, and one sentence for each unreadable line."""
+def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[Damaged]]:
+    """The run's judgements, each with its line's index, and what is wrong with each unreadable line."""
     return _records(Judgement, run / JUDGEMENTS)
 
 
@@ -104,14 +104,22 @@ def judgement_of(values: Mapping[str, Any]) -> Judgement:
     return judgement
 
 
-def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]:
+def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[Damaged]]:
     records: list[tuple[int, T]] = []
-    problems = []
-    for line, value in numbered_jsonl(path):
+    problems: list[Damaged] = []
+
+    def leave_out(line: int, why: str) -> None:
+        problems.append(Damaged(f"{path}: line {line}", why, "delete the line"))
+
+    try:
+        lines = numbered_jsonl(path)
+    except Damaged as problem:
+        return [], [problem]
+    for line, value in lines:
         if value is None:
-            problems.append(f"{path}: line {line}: {DAMAGED_LINE}")
+            leave_out(line, DAMAGED_LINE)
         elif isinstance(value, dict) and (wrong := wrong_version(value)):
-            problems.append(f"{path}: line {line}: {wrong}")
+            leave_out(line, wrong)
         else:
             try:
                 records.append((line - 1, _adapter(kind.__name__).validate_json(json.dumps(value), strict=True)))
@@ -119,7 +127,7 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[str]]
                 first = problem.errors(include_url=False, include_input=False)[0]
                 where = ".".join(map(str, first["loc"]))
                 said = f"{where}: {first['msg']}" if where else first["msg"]
-                problems.append(f"{path}: line {line}: no {kind.__name__.lower()} ({said})")
+                leave_out(line, f"no {kind.__name__.lower()} ({said})")
     return records, problems
 
 

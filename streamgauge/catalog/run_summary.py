@@ -80,7 +80,7 @@ def summary(path: Path) -> Summary | None:
         stages=dict(states),
         figures=sum(one.valid for _, one in figures),
         page=_page(path),
-        problem=problems[0] if problems else None,
+        problem=str(problems[0]) if problems else None,
     )
 
 

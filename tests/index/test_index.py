@@ -220,7 +220,7 @@ def test_a_record_of_another_shape_is_told_by_its_line(tmp_path: Path, key: dict
     append_json(path / "results.jsonl", {**good, **key})
     found, [said] = results.numbered(path)
     assert [(number, one.value) for number, one in found] == [(0, 1.0)]
-    assert said.startswith(f"{path / 'results.jsonl'}: line 2: no result ({next(iter(key))}")
+    assert str(said).startswith(f"{path / 'results.jsonl'}: line 2: no result ({next(iter(key))}")
 
 
 @pytest.mark.parametrize(("version", "said"), [(2, "2"), ("1", "'1'"), (True, "True"), (None, "none")])
@@ -231,7 +231,8 @@ def test_a_record_of_another_version_or_of_none_is_told_by_its_line(tmp_path: Pa
     append_json(path / "results.jsonl", other if version is None else other | {"version": version})
     figures, problems = results.numbered(path)
     assert [number for number, _ in figures] == [0]
-    assert problems == [f"{path / 'results.jsonl'}: line 2: version: found {said}, allowed: 1"]
+    (problem,) = map(str, problems)
+    assert problem == f"{path / 'results.jsonl'}: line 2: version: found {said}, allowed: 1; delete the line"
 
 
 def test_two_writers_at_once(url: str, tmp_path: Path) -> None:

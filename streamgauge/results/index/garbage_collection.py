@@ -3,16 +3,17 @@
 Records (JSON, JSON lines, the page, a validation, a profile) stay, since results need them. The rest is deleted in
 this order: leftovers of killed builders; working directories (checkpoints, event logs) of runs; Spark's event logs
 older than a day; then streams, then events, the least recently used first. The manifest of deleted data stays, as
-manifest.collected.json.
+manifest.collected.json. While the records of a run cannot be read, no stream and no event is deleted.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,11 +24,12 @@ from filelock import FileLock, Timeout
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote
-from streamgauge.catalog import results
+from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
 from streamgauge.catalog.manifests import read_manifest
 from streamgauge.catalog.run_log import RunLog
 
+log = logging.getLogger("streamgauge")
 #: kinds of data, in the order of their deletion
 _DATA = ("stream", "events")
 _WORK = ("work", "checkpoints", "eventlog", "event-logs")
@@ -49,23 +51,38 @@ class Collected:
     removed: list[Item]
     bytes_before: int
     bytes_after: int
+    problems: list[str]  # why runs cannot be read, for which all data was kept
 
     def record(self) -> dict[str, Any]:
-        removed = [{**asdict(item), "path": str(item.path)} for item in self.removed]
-        return {"removed": removed, "bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
+        return {**asdict(self), "removed": [{**asdict(item), "path": str(item.path)} for item in self.removed]}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run with the keys of the data that it used."""
+
+    path: Path
+    last: float  # time of its last record
+    is_over: bool
+    benchmark: str  # empty if it measured nothing
+    keys: frozenset[str]
 
 
 def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False) -> Collected:
     """Deletes leftovers always, other items only while the artifacts exceed the budget (bytes)."""
     before = now = size_of(store.root)
+    runs, problems = run_summary.of_each((path for path in (store.root / "runs").glob("*") if path.is_dir()), _read)
+    for why in problems.values():
+        log.warning("%s; until then all streams and events are kept, as that run may need them", why)
     removed = []
-    for item, always in _candidates(store, keep_runs):
+    newest_first = sorted(runs.values(), key=lambda run: -run.last)
+    for item, always in _candidates(store, newest_first, keep_runs, data=not problems):
         if now <= budget and not always:
             continue
         if dry_run or _remove(item):
             removed.append(item)
             now -= item.bytes
-    return Collected(removed, before, now if dry_run else size_of(store.root))
+    return Collected(removed, before, now if dry_run else size_of(store.root), list(problems.values()))
 
 
 def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
@@ -75,11 +92,12 @@ def require_budget(store: Store, budget: int, *, keep_runs: int) -> None:
     """
     if isinstance(store.root, Remote):
         return
-    left = collect(store, budget, keep_runs=keep_runs).bytes_after
-    if left > budget:
+    collected = collect(store, budget, keep_runs=keep_runs)
+    if collected.bytes_after > budget:
+        kept = f"; all streams and events were kept, because of {collected.problems[0]}" if collected.problems else ""
         raise UserError(
-            f"{store.root}: artifacts take {left / 2**20:.0f} MiB after collection, budget {budget / 2**20:.0f} MiB; "
-            "raise retention.disk_budget, or keep fewer runs"
+            f"{store.root}: artifacts take {collected.bytes_after / 2**20:.0f} MiB after collection, budget "
+            f"{budget / 2**20:.0f} MiB; raise retention.disk_budget, or keep fewer runs{kept}"
         )
 
 
@@ -93,24 +111,26 @@ def size_of(path: Path) -> int:
     return total
 
 
-def _candidates(store: Store, keep_runs: int) -> Iterator[tuple[Item, bool]]:
-    """Yields (item that may be deleted, True if it is deleted even within the budget), in order."""
+def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: bool) -> Iterator[tuple[Item, bool]]:
+    """Yields (item that may be deleted, True if it is deleted even within the budget), in order.
+
+    runs: newest first. data: False keeps all streams and events.
+    """
     for path in sorted((store.root / "data").glob("*/*.tmp-*")):
         if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
             yield Item(path, size_of(path), "leftover of a killed builder"), True
     for manifest in sorted((store.root / "data").glob(f"*/*/{COLLECTED}")):
         if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
             yield Item(path, size_of(path), "leftover of a killed collection"), True
-    runs = _runs(store)
-    for run, _, quiet in runs:
-        for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()) if quiet else []:
+    for run in (one.path for one in runs if one.is_over):
+        for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()):
             yield Item(path, size_of(path), "working files of a run that ended"), False
     logs = _changed((store.root / _SPARK_EVENTS).glob("*"))
     for path in sorted(logs, key=logs.__getitem__):
         if time.time() - logs[path] > _EVENTS_S:
             yield Item(path, size_of(path), "Spark's event log"), False
     kept, used = _used(runs, keep_runs)
-    for kind in _DATA:
+    for kind in _DATA if data else ():
         made = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
         for path in sorted(made, key=lambda p: max(used.get(p.name, 0.0), made[p])):
             if path.name not in kept and _can_be_made_again(store, path):
@@ -126,31 +146,33 @@ def _changed(paths: Iterable[Path]) -> dict[Path, float]:
     return changed
 
 
-def _runs(store: Store) -> list[tuple[Path, float, bool]]:
-    """(run, time of its last record, True if it is over) of all runs, newest first."""
-    runs = []
-    for run in (path for path in (store.root / "runs").glob("*") if path.is_dir()):
-        times = [p.stat().st_mtime for p in run.glob("**/*.jsonl")]
-        last = max(times, default=run.stat().st_mtime)
-        running = any(stage.state == "started" for stage in RunLog(run).stages())
-        runs.append((run, last, time.time() - last > (_GIVEN_UP_S if running else _QUIET_S)))
-    return sorted(runs, key=lambda item: -item[1])
+def _read(path: Path) -> _Run:
+    """Reads what decides about a run's data. Raises UserError if that cannot be told."""
+    stages, (figures, problems) = RunLog(path).stages(), results.numbered(path)
+    if problems and not figures:
+        raise problems[0]
+    last = max(_changed(path.glob("**/*.jsonl")).values(), default=path.stat().st_mtime)
+    quiet_s = _GIVEN_UP_S if any(stage.state == "started" for stage in stages) else _QUIET_S
+    return _Run(
+        path,
+        last,
+        is_over=time.time() - last > quiet_s,
+        benchmark=figures[0][1].benchmark if figures else "",
+        keys=frozenset(str(stage.outcome["key"]) for stage in stages if stage.outcome.get("key")),
+    )
 
 
-def _used(runs: list[tuple[Path, float, bool]], keep_runs: int) -> tuple[set[str], dict[str, float]]:
+def _used(runs: Sequence[_Run], keep_runs: int) -> tuple[set[str], dict[str, float]]:
     """(keys of data that must stay, a map from each key to the time of its last use)."""
     kept: set[str] = set()
     used: dict[str, float] = {}
     seen: Counter[str] = Counter()
-    for run, last, quiet in runs:
-        keys = {str(stage.outcome["key"]) for stage in RunLog(run).stages() if stage.outcome.get("key")}
-        measured, _ = results.numbered(run)
-        benchmark = measured[0][1].benchmark if measured else ""
-        seen[benchmark] += 1
-        if seen[benchmark] <= keep_runs or not quiet:
-            kept |= keys
-        for key in keys:
-            used[key] = max(used.get(key, 0.0), last)
+    for run in runs:
+        seen[run.benchmark] += 1
+        if seen[run.benchmark] <= keep_runs or not run.is_over:
+            kept |= run.keys
+        for key in run.keys:
+            used[key] = max(used.get(key, 0.0), run.last)
     return kept, used
 
 

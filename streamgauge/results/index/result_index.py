@@ -75,10 +75,11 @@ class Index:
     def _add(self, connection: Connection, run: Path) -> int:
         figures, problems = results.numbered(run)
         judged, more = results.numbered_judgements(run)
-        new = [problem for problem in (*problems, *more) if problem not in self.problems]
-        self.problems += new
-        for problem in new:
-            log.warning("%s; it was left out", problem)
+        for problem in (*problems, *more):
+            line = f"{problem.file}: {problem.what}"
+            if line not in self.problems:
+                self.problems.append(line)
+                log.warning("%s; it was left out", line)
         keys = [series_key(result) for _, result in figures]
         lines = {
             key: {
