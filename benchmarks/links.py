@@ -135,7 +135,7 @@ def system(engine: str, link: str, bootstrap: str, classes: Path) -> Json:
 def search(bench: ReadyCell, token: int) -> Json:
     """Searches the sustainable rate; the ceiling is the rate of the ladder's best window."""
     with tempfile.TemporaryDirectory() as place:
-        searched = Searcher(bench, bench.benchmark.search, token, Path(place)).run()
+        searched = Searcher(bench, bench.plan.search, token, Path(place)).run()
         windows = [line.window for line in MeasuredWindow.read_log(Path(place) / WINDOWS)]
     rates = [w.rows / w.seconds for w in windows if w.purpose == "ladder" and w.invalid is None and w.batches]
     return {

@@ -179,7 +179,7 @@ def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
     measured = cell.trial(2000, 0.5, token=1)
     assert figures_of(1.0, measured).valid
     full = replace(measured, observation=replace(measured.observation, overflow=True))
-    full = replace(full, verdict=judge(full.observation, cell.benchmark.search))
+    full = replace(full, verdict=judge(full.observation, cell.plan.search))
     undrained = replace(measured, run=replace(measured.run, details={**measured.run.details, "drained": False}))
     for cut in (full, undrained):
         figures = figures_of(1.0, cut)

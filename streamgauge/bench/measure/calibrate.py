@@ -16,13 +16,15 @@ from streamgauge.base.jsonl import write_record
 from streamgauge.base.schemas import STREAM
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import Searcher
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.simulate import Calibration
 from streamgauge.bench.search.steps import Done
 from streamgauge.catalog.artifacts import MANIFEST, Artifact
-from streamgauge.config import Benchmark, Search, parse
+from streamgauge.config import Cell, Replay, Search, Workload, parse
+from streamgauge.config.systems import settings_of
 
 ROWS = 100_000
 
@@ -84,18 +86,13 @@ def known(behaviour: Behaviour, seed: int) -> dict[str, object]:
 
 def bench_of(system: dict[str, object], settings: Search, scratch: Path, seed: int = 0) -> ReadyCell:
     """Makes a cell of that system over a small stream, without a benchmark file."""
-    keys = {
-        "name": "calibration",
-        "source": {"files": "none.csv", "time": {"column": 0, "unit": "ns"}},
-        "experiments": [{"name": "known", "target_percent": 0, "delay": {"max": "1s"}, "seed": 0}],
-        "workloads": [{"name": "all", "query": "passthrough"}],
-        "systems": [system],
-    }
-    benchmark = parse(Benchmark, keys, "calibrate").model_copy(update={"search": settings})
-    stream = small_stream(scratch, seed)
-    fleet = Fleet(stream, benchmark.replay, tick="ns", columns={})
+    workload = Workload(name="all", query="passthrough")
+    measured = parse(settings_of(str(system["engine"])), system, "calibrate")
+    cell = Cell(experiment="known", workload=workload.name, system=measured.name)
+    stream, replay = small_stream(scratch, seed), Replay()
+    fleet = Fleet(stream, replay, tick="ns", columns={})
     artifact = Artifact("stream", "calibration", stream, {"columns": {}, "events": ROWS})
-    return ReadyCell(benchmark, benchmark.all_cells()[:1], [artifact], fleet, scratch / "work")
+    return ReadyCell(CellPlan([cell], workload, measured, replay, settings), [artifact], fleet, scratch / "work")
 
 
 def small_stream(directory: Path, seed: int) -> Path:

@@ -25,6 +25,7 @@ from streamgauge.bench.driver.replay import memory_of_each
 from streamgauge.bench.driver.system import Adapter, Capabilities, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.measure import telemetry
+from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
 from streamgauge.bench.measure.measured import Measured, judged
 from streamgauge.bench.measure.output_check import compared, salted, size
@@ -51,24 +52,21 @@ SETTLE_S = 2.0
 class ReadyCell:
     """Driver processes and system of a cell; windows and trials run one after the other."""
 
-    def __init__(
-        self, benchmark: Benchmark, cells: Sequence[Cell], streams: Sequence[Artifact], fleet: Drivers, work: Path
-    ) -> None:
-        """Makes the first of these cells ready; the others differ from it in their stream alone."""
-        self.benchmark, self.cells, self.cell, self.fleet = benchmark, cells, cells[0], fleet
-        self.workload: Workload = benchmark.workload(self.cell.workload)
-        system = benchmark.system(self.cell.system)
-        self.settings: System = system.model_copy(update={"cpus": allowed_cpus(system.cpus)})
+    def __init__(self, plan: CellPlan, streams: Sequence[Artifact], fleet: Drivers, work: Path) -> None:
+        """Makes the first of the plan's cells ready. streams: of each cell."""
+        self.plan, self.cells, self.cell, self.fleet = plan, plan.cells, plan.cells[0], fleet
+        self.workload: Workload = plan.workload
+        self.settings: System = plan.system.model_copy(update={"cpus": allowed_cpus(plan.system.cpus)})
         self._streams, self._work = streams, work
         self._system: Adapter | None = None
         self._spare: Adapter | None = None
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
-        spec, queues = Spec.of(self.workload, fleet.columns), benchmark.replay.partitions
+        spec, queues = Spec.of(self.workload, fleet.columns), plan.replay.partitions
         self._beyond_us, rules = spec.beyond_us, rules_of(self._next(), spec)
         self._losses = [own_speed(one, spec, rules, queues) for one in streams]
-        self._ids = named_ids(benchmark.replay, self.settings, fleet.columns)
+        self._ids = named_ids(plan.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
         self.paused = False  # the system waits: nothing of it runs
@@ -134,7 +132,7 @@ class ReadyCell:
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
             self.end_loop()
-            search = self.benchmark.search
+            search = self.plan.search
 
             def over(so_far: TrialObservation) -> bool:
                 lasted = bool(so_far.clock) and so_far.clock[-1].at_s >= behind_s
@@ -167,9 +165,9 @@ class ReadyCell:
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         windows: list[Window] = []
-        settings, self._warm_up_s = self.benchmark.search, seconds
+        settings, self._warm_up_s = self.plan.search, seconds
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
-        limits = Limits(most_rows=held_rows(self.benchmark.replay.max_memory_mb), continuous=self.continuous)
+        limits = Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
         while not is_warm(settings, windows, is_continuous=limits.continuous):
             step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
             early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
@@ -188,7 +186,7 @@ class ReadyCell:
         if step.purpose != "compile":
             self._pin()
         with metrics.step(self.cell.name):
-            longest_s = max(LONGEST_WINDOW_S, 8 * self.benchmark.search.max_age.seconds)
+            longest_s = max(LONGEST_WINDOW_S, 8 * self.plan.search.max_age.seconds)
             batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s, self._number)
         if loop.invalid is not None:
             failed = not self._system.alive() if self._system is not None else False
@@ -276,15 +274,15 @@ class ReadyCell:
         return Marking(self._ids, 2 * self._runs)
 
     def _bounds(self) -> Bounds:
-        return Bounds.of(self.benchmark.replay, self.benchmark.search, self.settings.start_s, SETTLE_S)
+        return Bounds.of(self.plan.replay, self.plan.search, self.settings.start_s, SETTLE_S)
 
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
-        stream, replay = self._streams[self._number], self.benchmark.replay
+        stream, replay = self._streams[self._number], self.plan.replay
         memory = memory_of_each(replay.max_memory_mb, len(self._streams))  # a driver with all streams parts it
         replay = replay.model_copy(update={"max_memory_mb": memory})
         run.details["stream"] = size(stream, replay.densify)
         compare = partial(compared, run, stream, self.fleet, replay, self.workload)
-        return judged(run, self.benchmark.search, cold, compare, self.lost_at_own_speed)
+        return judged(run, self.plan.search, cold, compare, self.lost_at_own_speed)
 
     def stop(self) -> None:
         """Ends the system; the next window or trial starts a fresh one."""
@@ -339,7 +337,8 @@ def ready(
         line=query.line or system.lines, salted=salted(workload), others=rest,
     )  # fmt: skip
     with fleet as processes:
-        cell_ready = ReadyCell(benchmark, cells, [stream, *rest], processes, work)
+        plan = CellPlan(cells, workload, system, benchmark.replay, benchmark.search)
+        cell_ready = ReadyCell(plan, [stream, *rest], processes, work)
         log.info("%s: %s", cell.name, cell_ready.lost_at_own_speed.sentence)
         try:
             yield cell_ready

@@ -115,7 +115,7 @@ class Searcher:
     def _limits(self, ceiling: Ceiling) -> Limits:
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
-        replay = self._bench.benchmark.replay
+        replay = self._bench.plan.replay
         rows = held_rows(replay.max_memory_mb)  # shared by all drivers
         pinned = bool(self._bench.settings.cpus) and self._bench.capabilities.pins
         return Limits(most, rows, self._bench.continuous, pinned, self._bench.capabilities.lasts)
