@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.base.canonical import with_checksum
+from streamgauge.base.canonical import with_sha256
 from streamgauge.base.environment import Environment
 from streamgauge.base.jsonl import write_json
 from streamgauge.records.release import JudgedSeries, Reason, ReleaseCheck, ReleaseManifest, Repetition, Side
@@ -56,7 +56,7 @@ def record_release(directory: Path, cell: str = "late5.bids") -> Path:
     directory.mkdir(parents=True)
     series = tuple(one.model_copy(update={"cell": cell}) for one in CHECK.series)
     CHECK.model_copy(update={"series": series}).write(directory / "release.json")
-    write_json(directory / "manifest.json", with_checksum(MANIFEST.model_dump(mode="json", exclude={"sha256"})))
+    write_json(directory / "manifest.json", with_sha256(MANIFEST.model_dump(mode="json", exclude={"sha256"})))
     for number in range(4):
         for side in SIDES:
             values = {"cpu": 1.0 + number / 50, "p99": 80.0 + number}

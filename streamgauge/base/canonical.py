@@ -1,4 +1,7 @@
-"""Canonical JSON, which has exactly one text for a value, and records that carry a checksum of it."""
+"""Canonical JSON, which has exactly one text for a value, and records that carry the SHA-256 of it.
+
+People may cite and compare such a SHA-256. Every other record has a seal instead (base/seals.py), which is short.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-CHECKSUM = "sha256"
+_KEY = "sha256"
 
 
 def canonical(value: object) -> str:
@@ -19,17 +22,12 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def digest(record: Mapping[str, object]) -> str:
-    """SHA-256 of a record's canonical JSON without the checksum itself."""
-    rest = {key: value for key, value in record.items() if key != CHECKSUM}
-    return hashlib.sha256(canonical(rest).encode()).hexdigest()
+def with_sha256(record: Mapping[str, object]) -> dict[str, Any]:
+    """The record with the SHA-256 of its canonical JSON."""
+    rest = {key: value for key, value in record.items() if key != _KEY}
+    return {**rest, _KEY: hashlib.sha256(canonical(rest).encode()).hexdigest()}
 
 
-def with_checksum(record: Mapping[str, object]) -> dict[str, Any]:
-    """The record with its checksum."""
-    return {**record, CHECKSUM: digest(record)}
-
-
-def holds(record: Mapping[str, object]) -> bool:
-    """True if the record is unchanged since with_checksum() made it."""
-    return record.get(CHECKSUM) == digest(record)
+def has_its_sha256(record: Mapping[str, object]) -> bool:
+    """True if the record is unchanged since with_sha256() made it."""
+    return record == with_sha256(record)

@@ -62,7 +62,7 @@ def _parsed(path: Path, todo: str) -> Any:
 
 
 def _bytes(path: Path, todo: str) -> bytes:
-    """Content of a file. Raises OSError if it is missing, or Damaged if something of this machine is no readable file."""
+    """Content of a file. Raises OSError if it is missing or a store does not answer, or Damaged if it is no file."""
     try:
         return path.read_bytes()
     except OSError as problem:

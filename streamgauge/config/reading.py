@@ -11,7 +11,7 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.base import secrets
-from streamgauge.base.canonical import holds
+from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.base.places import small_text
@@ -160,7 +160,7 @@ def _located(name: str, base: Path) -> str:
 
 def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
     """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
-    if not holds(raw):
+    if not has_its_sha256(raw):
         raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
     return raw["configuration"]
 

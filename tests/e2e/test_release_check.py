@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from streamgauge.app.cli import app
 from streamgauge.app.nights import release_check
-from streamgauge.base.canonical import holds
+from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
@@ -63,7 +63,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     assert order == [(n, side) for n in range(1, LEAST + 2) for side in ("baseline", "candidate", "control")]
 
     manifest = json.loads((directory / "manifest.json").read_text())
-    assert holds(manifest)
+    assert has_its_sha256(manifest)
     assert manifest["commands"][-1] == "streamgauge release-check manifest.json --baseline old --candidate new"
     again = load(directory / "manifest.json")
     assert (again.systems, again.release) == (bench.benchmark.systems, bench.benchmark.release)
@@ -127,7 +127,7 @@ def test_a_candidate_that_answers_wrongly_is_no_go_before_anything_is_measured(t
     assert {(row["side"], row["query"], row["mode"]) for row in rows if row["status"] != "correct"} == {
         ("candidate", "q7", "streaming")
     }
-    assert holds(json.loads((Path(found["page"]).parent / "manifest.json").read_text()))
+    assert has_its_sha256(json.loads((Path(found["page"]).parent / "manifest.json").read_text()))
 
 
 def test_two_engines_are_compared_by_their_outputs_and_the_manifest_tells_how_to_install_both(tmp_path: Path) -> None:

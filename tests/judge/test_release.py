@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from streamgauge.app.nights import release_check
-from streamgauge.base.canonical import holds, with_checksum
+from streamgauge.base.canonical import has_its_sha256, with_sha256
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare.release_rules import (
     TURNS,
@@ -317,12 +317,12 @@ def test_the_gate_of_rates_keeps_its_error_rates() -> None:
 
 
 def test_a_manifest_tells_when_it_was_changed() -> None:
-    record = with_checksum({"verdict": "no-go", "systems": {"b": 1, "a": 2}})
-    assert holds(record)
-    assert holds({"systems": {"a": 2, "b": 1}, "sha256": record["sha256"], "verdict": "no-go"})
+    record = with_sha256({"verdict": "no-go", "systems": {"b": 1, "a": 2}})
+    assert has_its_sha256(record)
+    assert has_its_sha256({"systems": {"a": 2, "b": 1}, "sha256": record["sha256"], "verdict": "no-go"})
     assert record["sha256"] == "d3d0561c799e269d29a565478270283d629dedf9644109aa43e55377d37ca4d1"
-    assert not holds({**record, "verdict": "go"})
-    assert not holds({"verdict": "no-go"})
+    assert not has_its_sha256({**record, "verdict": "go"})
+    assert not has_its_sha256({"verdict": "no-go"})
 
 
 def test_a_reason_that_many_queries_share_is_said_once_with_their_number() -> None:

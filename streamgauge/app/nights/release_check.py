@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from streamgauge.base import secrets
-from streamgauge.base.canonical import canonical, with_checksum
+from streamgauge.base.canonical import canonical, with_sha256
 from streamgauge.base.environment import commit, environment
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log, log_bytes, write_json
@@ -228,18 +228,10 @@ class _Check:
             "verdict": release.decision,
             "line": release.line,
         }
-        record = ReleaseCheck.of(
-            {
-                **about,
-                "reasons": release.reasons,
-                "series": release.series,
-                "versions": self.versions,
-                "environment": host,
-            },
-            RECORD,
-        )
+        judged = {"reasons": release.reasons, "series": release.series}
+        record = ReleaseCheck.model_validate({**about, **judged, "versions": self.versions, "environment": host})
         record.write(self.directory / RECORD)
-        manifest = ReleaseManifest.of(
+        manifest = ReleaseManifest.model_validate(
             {
                 **about,
                 "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
@@ -255,11 +247,10 @@ class _Check:
                     if (written := log_bytes(self.directory / name))
                 },
                 "commands": list(self._commands()),
-            },
-            MANIFEST,
+            }
         )
         content = manifest.model_dump(mode="json", exclude={"sha256"})
-        write_json(self.directory / MANIFEST, with_checksum(secrets.shown(content)))
+        write_json(self.directory / MANIFEST, with_sha256(secrets.shown(content)))
         shutil.rmtree(self._work, ignore_errors=True)
         return record
 

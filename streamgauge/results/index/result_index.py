@@ -91,7 +91,7 @@ class Index:
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
         rows = [
-            _with_checksum(
+            _with_crc32(
                 {
                     "run_id": result.run_id,
                     "number": number,
@@ -256,7 +256,7 @@ def _row(row: Any) -> Row:
     return parsed
 
 
-def _with_checksum(row: Row) -> Row:
+def _with_crc32(row: Row) -> Row:
     return {**row, "crc32": _checksum(row)}
 
 
@@ -278,7 +278,7 @@ def _figure(point: Row) -> Row:
 
 def _judgement(number: int, one: Judgement) -> Row:
     fields = {name: value for name, value in vars(one).items() if name != "version"}
-    return _with_checksum({**fields, "number": number, "evidence": canonical(one.evidence)})
+    return _with_crc32({**fields, "number": number, "evidence": canonical(one.evidence)})
 
 
 def _judgement_of(row: Row) -> Judgement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.base.canonical import holds
+from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.bench.compare.release_rules import TURNS, grouped
@@ -46,7 +46,7 @@ def build(directory: Path) -> Path:
 
 def _manifest(path: Path) -> ReleaseManifest:
     values = read_record(path, _TODO)
-    if not holds(values):
+    if not has_its_sha256(values):
         raise Damaged(path, "damaged, its sha256 does not match", _TODO)
     return ReleaseManifest.stored(values, path, _TODO)
 
