@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from streamgauge.bench.answers.functional import broken, said
+from streamgauge.records.series import Point
 
 
-def points(*values: tuple[float | None, str] | tuple[float | None, str, bool]) -> list[dict[str, Any]]:
+def points(*values: tuple[float | None, str] | tuple[float | None, str, bool]) -> list[Point]:
+    """Points of a value and a configuration, valid unless a third item says otherwise."""
     return [
-        {"at": str(n), "value": one[0], "config_hash": one[1], "valid": one[2] if len(one) > 2 else True}
+        Point("r", n, "k", str(n), one[0], None, None, 1, one[2] if len(one) > 2 else True, "", one[1], {}, "")
         for n, one in enumerate(values)
     ]
 
@@ -31,7 +33,7 @@ def points(*values: tuple[float | None, str] | tuple[float | None, str, bool]) -
     ],
 )
 def test_changes_of_an_answer(metric: str, values: list[Any], wanted: list[tuple[str, str]]) -> None:
-    assert [(a["at"], b["at"]) for a, b in broken(metric, points(*values))] == wanted
+    assert [(a.at, b.at) for a, b in broken(metric, points(*values))] == wanted
 
 
 def test_in_words() -> None:

@@ -70,8 +70,8 @@ def test_a_rate_bears_its_claim_in_lists_exports_nights_and_curves(
         compared = run(Call(["runs", "compare", "n1", "n2", "--artifacts", str(tmp_path)])).out
         assert compared.count(f"{marked} events/s") == 2
     index = Index(f"sqlite:///{tmp_path / 'results.db'}")
-    (row,) = index.series()
-    night = Series(row, index.history(row["key"]), []).name
+    (head,) = index.series()
+    night = Series(head, index.history(head.key), []).name
     assert night.endswith(f"events_per_s ({mark})" if mark else "events_per_s")
     dashboard.build(index, tmp_path / "page.html", looks(index))
     page = (tmp_path / "page.html").read_text().replace("\u202f", ",").replace("\u00a0", " ")

@@ -46,7 +46,7 @@ def test_the_known_change_and_no_other(index: Index, tmp_path: Path) -> None:
 
 
 def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Path) -> None:
-    (key,) = [s["key"] for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
+    (key,) = [s.key for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
     last = example.run(tmp_path, "night-30", example.result(
         "night-30", 12_344.0, workload="q2", system="spark-4.3", mode="micro-batch", metric="output_rows", unit="rows",
         at="2026-05-01T02:00:00+00:00",
@@ -64,7 +64,7 @@ def test_what_a_rerun_said_and_an_output_that_changed(index: Index, tmp_path: Pa
 def test_a_regression_that_a_person_accepts_is_shown_with_their_reason_and_is_no_longer_bad(
     index: Index, tmp_path: Path
 ) -> None:
-    (key,) = [s["key"] for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
+    (key,) = [s.key for s in index.series(workload="q0", system="spark-4.3", metric="event_latency_ms_p99_at_80pct")]
     night, moment = tmp_path / "runs" / "night-29", "2026-04-21T02:00:00+00:00"
     whose = ["results", "accept", key, "--artifacts", str(tmp_path), "--author", "Ada", "--reason"]
 
@@ -92,7 +92,7 @@ def test_a_regression_that_a_person_accepts_is_shown_with_their_reason_and_is_no
 def test_a_step_that_a_rerun_confirmed_is_there_however_small(index: Index, tmp_path: Path) -> None:
     """A night judges its own series, the page all of them; and a place may move while values arrive."""
     metric = "event_latency_ms_p99_at_80pct"
-    keys = {q: index.series(workload=q, system="spark-4.3", metric=metric)[0]["key"] for q in ("q0", "q1")}
+    keys = {q: index.series(workload=q, system="spark-4.3", metric=metric)[0].key for q in ("q0", "q1")}
     change = Change(9, 0.03, (0.02, 0.04), 0.93, 1.0, 1.03)
     run = tmp_path / "runs" / "night-29"
     for key, day in ((keys["q0"], 19), (keys["q1"], 16)):
@@ -127,7 +127,7 @@ def test_what_systems_can_do_what_releases_were_told_and_the_noise_of_a_series_s
     index.rebuild((tmp_path / "runs").iterdir())
     (seconds,) = index.series(metric="query_seconds")
     comparison = replace(compare([1.0] * 4, [1.0] * 4), noise_floor=0.0321, detectable_effect=0.0654)
-    results.judge(path, Judgement("n29", seconds["key"], at, "self", 0.001, SelfTest(comparison=comparison)))
+    results.judge(path, Judgement("n29", seconds.key, at, "self", 0.001, SelfTest(comparison=comparison)))
     because = ("q7 is no longer supported",)
     evidence = ReleaseVerdict(verdict="no-go", baseline="4.2.1", candidate="4.3.0", reasons=because)
     results.judge(path, Judgement("n29", "", at, "release_check", 0.0, evidence))

@@ -72,7 +72,7 @@ def index(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Index:
     index = Index(fresh(postgres, "grafana"))
     for run in [*runs, last]:
         index.add_run(run)
-    (key,) = [row["key"] for row in index.series(metric="event_latency_ms_p99") if row["machine"]["cores"] == 2]
+    (key,) = [one.key for one in index.series(metric="event_latency_ms_p99") if one.machine["cores"] == 2]
     comparison = replace(
         compare([1.0] * 4, [1.1] * 4), ratio=1.1, noise_floor=0.02, detectable_effect=0.04, reason="it is"
     )

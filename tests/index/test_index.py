@@ -52,9 +52,9 @@ def test_answers_are_what_the_records_say(url: str, tmp_path: Path) -> None:
     runs, index = three_runs(tmp_path), Index(url)
     assert [index.add_run(path) for path in runs] == [3, 2, 1]
     assert answers(index.results()) == expected(runs)
-    assert [row["machine"]["cores"] for row in index.series(metric="event_latency_ms_p99")] in ([2, 8], [8, 2])
+    assert [head.machine["cores"] for head in index.series(metric="event_latency_ms_p99")] in ([2, 8], [8, 2])
     (key,) = {row["series_key"] for row in index.results(run_id="night1", metric="event_latency_ms_p99")}
-    assert [row["value"] for row in index.history(key)] == [100.0, 100.0, 110.25]
+    assert [point.value for point in index.history(key)] == [100.0, 100.0, 110.25]
     assert [row["value"] for row in index.results(limit=2, key=key)] == [100.0, 110.25]
     assert len(index.results(since="2026-03-02")) == 3
     assert [(j["outcome"], j["magnitude"], j["evidence"]) for j in index.judgements()] == [

@@ -26,6 +26,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.result import Result
+from streamgauge.records.series import SeriesHead
 from streamgauge.results.index import Index
 from streamgauge.results.report import dashboard
 from tests.measure.benches import CELL, Bench, write_bench
@@ -138,7 +139,7 @@ def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: A
     lines = night.judge()
     assert {(line.state, line.what.rpartition(" ")[2]) for line in lines} == {("self", P50), ("self", RATE)}
     assert all("noise floor" in line.said for line in lines)
-    (key,) = (row["key"] for row in night.index.series(metric=RATE))
+    (key,) = (head.key for head in night.index.series(metric=RATE))
     (rate,) = night.index.judgements(key)
     assert rate["outcome"] == "self"
     assert len(rate["evidence"]["baseline"]) == len(rate["evidence"]["candidate"]) == 4
@@ -166,7 +167,7 @@ def test_another_machine_of_the_same_database_has_its_own_nights(tmp_path: Any) 
     for run in (other.store.root / "runs").iterdir():  # of the same ids
         night.index.add_run(run)
     assert night.judge() == []
-    assert {(row["machine"]["cpu"], row["metric"]) for row in night.index.series()} == {
+    assert {(head.machine["cpu"], head.metric) for head in night.index.series()} == {
         ("x", P50), ("x", RATE), ("y", P50), ("y", RATE),
     }  # fmt: skip
 
@@ -236,7 +237,7 @@ def test_the_page_of_all_nights_reads_what_the_night_saw(tmp_path: Any, monkeypa
     write_nights(bench, 110.0, 1.5)
     night = night_of(bench)
     (line,) = night.judge()
-    key = next(row["key"] for row in night.index.series(metric=P50))
+    key = next(head.key for head in night.index.series(metric=P50))
     at, look = night.index.looks()[key]
     assert datetime.fromisoformat(at) > datetime(2026, 3, 24, tzinfo=UTC)
     assert [(step.at, round(step.magnitude, 2)) for step in look.steps] == [("2026-03-21T02:00:00+00:00", 0.5)]
@@ -281,8 +282,9 @@ def test_turns_alternate() -> None:
 
 
 def series_of(metric: str, points: int, workload: str = "q") -> Series:
-    about = {"experiment": "e", "workload": workload, "system": "s", "mode": "streaming", "metric": metric}
-    return Series(about, [{"value": 1.0, "valid": True}] * points, [])
+    head = SeriesHead("k", "b", "e", workload, "s", "streaming", metric, "u", {})
+    point = Point("r", 0, "k", "2026-03-01", 1.0, None, None, 1, True, "", "c", {}, "")
+    return Series(head, [point] * points, [])
 
 
 def test_changes_are_looked_for_in_the_rate_per_yardstick_unit_once_it_has_points_enough() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,14 +77,13 @@ def series_(
     where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
 ) -> None:
     """List series: what is measured, and on which machine."""
-    rows = _existing(artifacts, database).series(**_filters(where))
+    heads = _existing(artifacts, database).series(**_filters(where))
     if as_json:
-        typer.echo(json.dumps({"series": rows}))
+        typer.echo(json.dumps({"series": [asdict(head) for head in heads]}))
         return
-    for row in rows:
-        what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric"))
-        typer.echo(f"{row['key']}  {what}  on {row['machine'].get('cpu')}, {row['machine'].get('cores')} cores")
-    typer.echo(f"{len(rows)} series")
+    for head in heads:
+        typer.echo(f"{head.key}  {head.text}  on {head.machine_text}")
+    typer.echo(f"{len(heads)} series")
 
 
 @results.command()
@@ -113,15 +113,15 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
             artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None,
             as_json: AsJson = False) -> None:  # fmt: skip
     """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
-    rows = _existing(artifacts, database).history(key)
-    if not rows:
+    points = _existing(artifacts, database).history(key)
+    if not points:
         raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
-    lines = [f"{row['at']},{row['value'] if row['valid'] and row['value'] is not None else ''}\n" for row in rows]
+    lines = [f"{point.at},{point.value if point.is_sound else ''}\n" for point in points]
     try:
         out.write_text("time,value\n" + "".join(lines))
     except OSError as problem:
         raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
-    tell(f"{len(rows)} points: {out}", {"points": len(rows), "file": out}, as_json)
+    tell(f"{len(points)} points: {out}", {"points": len(points), "file": out}, as_json)
 
 
 @results.command()

@@ -129,15 +129,15 @@ class Night:
     def _series(self) -> list[Series]:
         """Series with a point of this run, by its own records: a host that shares the index may use the same run id."""
         mine = {series_key(result) for result in results.read(self.directory)}
-        rows = self.index.series(benchmark=self.benchmark.name)
-        return [Series.of(self.index, row) for row in rows if row["key"] in mine]
+        heads = self.index.series(benchmark=self.benchmark.name)
+        return [Series.of(self.index, head) for head in heads if head.key in mine]
 
     # -- answers
 
     def _answers(self, one: Series) -> Iterator[NightLine]:
         for before, after in functional.broken(one.metric, one.points):
-            if after["run_id"] == self.run_id:
-                why = f" ({after['reason']})" if after["reason"] else ""
+            if after.run_id == self.run_id:
+                why = f" ({after.reason})" if after.reason else ""
                 yield NightLine("error", one.name, functional.said(one.metric, before, after) + why)
 
     # -- A/A
@@ -163,7 +163,7 @@ class Night:
             if not (baseline and candidate):
                 lines.append(NightLine("self", one.name, "A/A: no valid figure"))
                 continue
-            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.row["unit"]))
+            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.head.unit))
             evidence = SelfTest(comparison=comparison, baseline=tuple(baseline), candidate=tuple(candidate))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             lines.append(_said(one, self._record(one, now, SELF, comparison.ratio - 1, evidence)))
@@ -203,19 +203,19 @@ class Night:
         """Measures one subject again, and judges all of its suspects."""
         first, change = some[0]
         before = first.sound[change.index - 1]
-        earlier = self._as_recorded(str(before["run_id"]))
+        earlier = self._as_recorded(before.run_id)
         old, edited = self._as_of(earlier, first.subject), self._edited(earlier, first.subject)
         same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
-            moment = str(one.sound[change.index]["at"])
+            moment = one.sound[change.index].at
             try:
                 if edited:
-                    raise UserError(f"the benchmark is not what it was in {before['run_id']} ({', '.join(edited)})")
+                    raise UserError(f"the benchmark is not what it was in {before.run_id} ({', '.join(edited)})")
                 if same and (one.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]
-                    level = [str(point["run_id"]) for point in first.sound[change.begin : change.index]]
+                    level = [point.run_id for point in first.sound[change.begin : change.index]]
                     newest = level[-sum(self.settings.repetitions) :]
                     sides = [
                         self._measure(benchmark, first.subject, figures, newest) for benchmark in (old, self.benchmark)
@@ -225,8 +225,8 @@ class Night:
                 level_before = one.sound[change.begin : change.index]  # an earlier level is no baseline
                 confirmed = confirm(
                     change,
-                    shared.of(one.metric, [float(point["value"]) for point in level_before]),
-                    higher_is_better=higher_is_better(one.row["unit"]),
+                    shared.of(one.metric, [point.figure for point in level_before]),
+                    higher_is_better=higher_is_better(one.head.unit),
                     repetitions=self.settings.repetitions,
                     self_comparison=(test.baseline, test.candidate) if test else None,
                 )
@@ -234,13 +234,13 @@ class Night:
                 self._record(one, moment, "open", change.magnitude, Rerun(change=change, why=str(problem)))
                 yield NightLine("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
                 continue
-            against = "the nights before" if shared.first is None else f"the settings of {before['run_id']}"
+            against = "the nights before" if shared.first is None else f"the settings of {before.run_id}"
             evidence = Rerun(
                 change=change,
                 comparison=confirmed.comparison,
                 against=against,
-                before=before["software"],
-                after=one.sound[change.index]["software"],
+                before=before.software,
+                after=one.sound[change.index].software,
             )
             yield _said(one, self._record(one, moment, confirmed.outcome, change.magnitude, evidence))
 
@@ -300,7 +300,7 @@ class Night:
             for row in self.index.results(
                 run_id=run, metric=RATE, experiment=subject.experiment, workload=subject.workload, system=subject.system
             )
-            if row["valid"] and row["value"] and row["machine"] == figures[0].row["machine"]
+            if row["valid"] and row["value"] and row["machine"] == figures[0].head.machine
         ]
 
     def _record(self, one: Series, moment: str, outcome: Outcome, magnitude: float, evidence: Evidence) -> Judgement:
@@ -329,7 +329,7 @@ def _described(comparison: Comparison) -> str:
 
 
 def _since(one: Series, change: Change) -> str:
-    return _step(change.magnitude, str(one.sound[change.index]["at"]))
+    return _step(change.magnitude, one.sound[change.index].at)
 
 
 def _step(magnitude: float, moment: str) -> str:

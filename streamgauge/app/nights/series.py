@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from streamgauge.app.nights.reruns import Subject
 from streamgauge.bench.answers.figures import SECONDS
@@ -10,7 +11,7 @@ from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import Look, Rerun, Step
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import History, moment_of
+from streamgauge.results.index.history import History
 from streamgauge.stats.changes import ALPHA, SEGMENT, find
 from streamgauge.stats.outcomes import Change, Found
 from streamgauge.stats.suspects import suspects
@@ -24,24 +25,28 @@ class Series(History):
 
     @property
     def key(self) -> str:
-        return str(self.row["key"])
+        return self.head.key
+
+    @property
+    def metric(self) -> str:
+        return self.head.metric
 
     @property
     def subject(self) -> Subject:
-        experiment, workload, system, mode = (str(self.row[n]) for n in ("experiment", "workload", "system", "mode"))
-        return Subject(experiment, workload, system, mode, suite=self.metric == SECONDS)
+        head = self.head
+        return Subject(head.experiment, head.workload, head.system, head.mode, suite=head.metric == SECONDS)
 
     @property
     def name(self) -> str:
-        mark = mark_of(self.sound[-1]["claim"]) if self.sound else ""
-        return f"{self.row['benchmark']} {self.subject.name} {self.metric}{f' ({mark})' if mark else ''}"
+        mark = mark_of(self.sound[-1].claim) if self.sound else ""
+        return f"{self.head.benchmark} {self.subject.name} {self.metric}{f' ({mark})' if mark else ''}"
 
     def changes(self, together: int, alpha: float = ALPHA) -> Found:
         """Change points of the sound values; together: number of series that are searched."""
-        values = [float(point["value"]) for point in self.sound]
+        values = [point.figure for point in self.sound]
         if not all(value > 0 for value in values):
             return Found([], None, None, False, len(values), "a value is zero or below: no ratio can be formed")
-        days = [moment_of(point) / _DAY_S for point in self.sound]
+        days = [point.moment / _DAY_S for point in self.sound]
         return find(values, days, alpha=alpha, series=max(together, 1))
 
     def suspects(self, changes: list[Change]) -> list[Change]:
@@ -66,12 +71,16 @@ class Series(History):
         )
 
     def _step(self, change: Change, place: int) -> Step:
-        at, interval = str(self.sound[place]["at"]), change.interval
-        return Step(at=at, magnitude=change.magnitude, interval=interval, confidence=change.confidence)
+        return Step(
+            at=self.sound[place].at,
+            magnitude=change.magnitude,
+            interval=change.interval,
+            confidence=change.confidence,
+        )
 
     def _place(self, changed_at: str) -> int:
         """Index, among the sound points, of the change that was judged."""
-        return sum(str(point["at"]) < changed_at for point in self.sound)
+        return sum(point.at < changed_at for point in self.sound)
 
 
 def searched(figures: list[Series]) -> list[Series]:
@@ -86,11 +95,11 @@ def searched(figures: list[Series]) -> list[Series]:
 
 def looks(index: Index) -> dict[str, Look]:
     """Looks of nights at each series, by its key. One with points that no night has seen yet is looked at here."""
-    rows = index.series()
+    heads = index.series()
     seen = index.looks()
     known: dict[str, Look] = {}
-    for series in (Series.of(index, row) for row in rows):
+    for series in (Series.of(index, head) for head in heads):
         at, look = seen.get(series.key, ("", Look()))
-        is_seen = at and all(moment_of(point) <= moment_of({"at": at}) for point in series.points)
-        known[series.key] = look if is_seen else series.look(series.changes(len(rows)))
+        is_seen = at and all(point.moment <= datetime.fromisoformat(at).timestamp() for point in series.points)
+        known[series.key] = look if is_seen else series.look(series.changes(len(heads)))
     return known

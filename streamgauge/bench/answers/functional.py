@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from streamgauge.records.series import Point
 
 #: prefix of the metrics that describe a query's answer
 OUTPUT = "output_"
 ROWS, HASH, SUPPORTED, CORRECT = (OUTPUT + name for name in ("rows", "hash", "supported", "correct"))
-Point = Mapping[str, Any]
 
 
 def is_output(metric: str) -> bool:
     return metric.startswith(OUTPUT)
-
-
-def is_sound(point: Point) -> bool:
-    return bool(point["valid"]) and point["value"] is not None
 
 
 def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
@@ -28,12 +24,12 @@ def broken(metric: str, points: Iterable[Point]) -> list[tuple[Point, Point]]:
     last: dict[str, Point] = {}
     changes = []
     for point in points:
-        if not is_sound(point):
+        if not point.is_sound:
             continue
-        before = last.get(point["config_hash"])
-        if before is not None and _worse(metric, before["value"], point["value"]):
+        before = last.get(point.config_hash)
+        if before is not None and _worse(metric, before.figure, point.figure):
             changes.append((before, point))
-        last[point["config_hash"]] = point
+        last[point.config_hash] = point
     return changes
 
 
@@ -53,4 +49,4 @@ def _worse(metric: str, before: float, after: float) -> bool:
 
 
 def _count(point: Point) -> str:
-    return f"{point['value']:,.0f}".replace(",", "\u202f")
+    return f"{point.figure:,.0f}".replace(",", "\u202f")

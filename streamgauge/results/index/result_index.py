@@ -22,6 +22,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, REPLACED
 from streamgauge.records.judgement import LOOK, Judgement, Look
 from streamgauge.records.result import Result
+from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import database
 from streamgauge.results.index.tables import judgements, points, series
 
@@ -124,18 +125,18 @@ class Index:
         query = query.order_by(points.c.at.desc(), points.c.run_id.desc(), points.c.number.desc()).limit(limit)
         return self._all(query)[::-1]
 
-    def series(self, *, run_id: str | None = None, **wanted: str | None) -> list[Row]:
+    def series(self, *, run_id: str | None = None, **wanted: str | None) -> list[SeriesHead]:
         """Series; run_id: only those with a point of that run. wanted: a value for any of MEASURED, or key."""
         query = _wanted(select(series), wanted)
         if run_id is not None:
             query = query.where(series.c.key.in_(select(points.c.series_key).where(points.c.run_id == run_id)))
         query = query.order_by(*(series.c[name] for name in MEASURED), series.c.key)
-        return self._all(query)
+        return [SeriesHead(**row) for row in self._all(query)]
 
-    def history(self, key: str) -> list[Row]:
+    def history(self, key: str) -> list[Point]:
         """Points of a series, oldest first, including void ones."""
         query = select(points).where(points.c.series_key == key)
-        return self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))
+        return [Point(**row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
 
     def judgements(self, key: str | None = None) -> list[Row]:
         """Judgements, oldest first, without the looks of nights."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from streamgauge.bench.answers import functional
 from streamgauge.records.judgement import SELF, Acceptance, Judgement, Look, Step
+from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import History, Row
+from streamgauge.results.index.history import History
 from streamgauge.stats.changes import SEGMENT
 from streamgauge.stats.suspects import higher_is_better
 
@@ -18,7 +19,7 @@ class LevelChange:
 
     place: int
     step: Step
-    point: Row
+    point: Point
     outcome: str
 
 
@@ -30,16 +31,16 @@ class Curve(History):
 
     @property
     def label(self) -> str:
-        return f"{self.row['system']}, {self.row['mode']}"
+        return f"{self.head.system}, {self.head.mode}"
 
     @property
     def higher_is_better(self) -> bool:
-        return higher_is_better(str(self.row["unit"]))
+        return higher_is_better(self.head.unit)
 
     @property
     def is_output(self) -> bool:
         """True if the series describes a query's answer, where any difference is an error at once."""
-        return functional.is_output(self.metric)
+        return functional.is_output(self.head.metric)
 
     @property
     def noise_floor(self) -> float | None:
@@ -77,8 +78,8 @@ class Curve(History):
         ]
 
 
-def curve_of(index: Index, row: Row, look: Look) -> Curve:
-    return Curve(row, index.history(row["key"]), index.judged(row["key"]), look)
+def curve_of(index: Index, head: SeriesHead, look: Look) -> Curve:
+    return Curve(head, index.history(head.key), index.judged(head.key), look)
 
 
 def _outcome_of(judged: Judgement) -> str:

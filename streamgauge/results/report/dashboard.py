@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from streamgauge.bench.answers import functional
-from streamgauge.bench.answers.functional import is_sound
 from streamgauge.config.systems import ENGINES
 from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import ACCEPTED, Look
+from streamgauge.records.series import Point
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import Row, moment_of
 from streamgauge.results.report import standing
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -51,19 +50,19 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
     looks: what nights saw in each series, by its key.
     """
     series = index.series()
-    curves = [curve_of(index, one, looks.get(one["key"], Look())) for one in series]
+    curves = [curve_of(index, one, looks.get(one.key, Look())) for one in series]
     outcome = _outcome(curves)
-    drawn = [curve for curve in curves if curve.row["metric"] not in standing.SHOWN_APART]
-    sections = [*standing.sections(index, [(curve.row, curve.points) for curve in curves]), _summary(drawn)]
-    changed = sorted(_grouped(drawn, "benchmark", "workload"), key=lambda one: -max(map(_rank, one[1])))
-    for (benchmark, workload), some in changed:
-        groups = enumerate(_grouped(some, "experiment", "metric"))
+    drawn = [curve for curve in curves if curve.head.metric not in standing.SHOWN_APART]
+    sections = [*standing.sections(index, curves), _summary(drawn)]
+    queries = _grouped(drawn, lambda curve: (curve.head.benchmark, curve.head.workload))
+    for (benchmark, workload), some in sorted(queries, key=lambda one: -max(map(_rank, one[1]))):
+        groups = enumerate(_grouped(some, lambda curve: (curve.head.experiment, curve.head.metric)))
         parts = [
             replace(_part(f"{experiment}, {for_people(metric)}", beside), id=f"{_slug(benchmark, workload)}-{n}")
             for n, ((experiment, metric), beside) in groups
         ]
         sections.append(Section(_slug(benchmark, workload), f"{benchmark}: {workload}", parts=parts))
-    nights = len({str(point["run_id"]) for curve in curves for point in curve.points})
+    nights = len({point.run_id for curve in curves for point in curve.points})
     lead = (
         "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure. "
         "A hollow point is a rate that is not proven."
@@ -72,10 +71,9 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
     return [f"{what}: {reason}" for _, what, reason in outcome.problems]
 
 
-def _grouped(curves: Iterable[Curve], *names: str) -> list[tuple[tuple[str, ...], list[Curve]]]:
-    def key(curve: Curve) -> tuple[str, ...]:
-        return tuple(str(curve.row[name]) for name in names)
-
+def _grouped(
+    curves: Iterable[Curve], key: Callable[[Curve], tuple[str, str]]
+) -> list[tuple[tuple[str, str], list[Curve]]]:
     return [(group, list(some)) for group, some in groupby(sorted(curves, key=key), key)]
 
 
@@ -93,13 +91,10 @@ def _outcome(curves: list[Curve]) -> Outcome:
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     """Lists (state, what, reason) of every change in a series; a change of an output needs no statistics."""
-    what = " ".join(
-        str(curve.row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode", "metric")
-    )
-    if curve.sound and (mark := mark_of(curve.sound[-1]["claim"])):
+    what, metric = curve.head.text, curve.head.metric
+    if curve.sound and (mark := mark_of(curve.sound[-1].claim)):
         what += f" ({mark})"
     if curve.is_output:
-        metric = str(curve.row["metric"])
         return [
             ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")
             for a, b in functional.broken(metric, curve.points)
@@ -110,7 +105,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
         reason = f"{_signed(step.magnitude)} since {_date(change.point)} {_range(step.interval)}"
         reason += f"confidence {step.confidence:.2%}; {_limits(curve)}{outcome}"
         if outcome == "regression":
-            reason += f"; to accept it: streamgauge results accept {curve.row['key']} --reason …"
+            reason += f"; to accept it: streamgauge results accept {curve.head.key} --reason …"
         lines.append((_state(curve, step.magnitude, outcome), what, reason))
     return lines
 
@@ -133,9 +128,10 @@ def _summary(curves: list[Curve]) -> Section:
     rows: list[list[Cell]] = []
     for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
-        query, experiment = f"{curve.row['benchmark']} {curve.row['workload']}", curve.row["experiment"]
+        head = curve.head
         rows.append([
-            f"{query}, {experiment}", Text(curve.label, hint=_machine(curve)), for_people(str(curve.row["metric"])),
+            f"{head.benchmark} {head.workload}, {head.experiment}",
+            Text(curve.label, hint=head.machine_text), for_people(head.metric),
             _changed(curve, len(changes), _worst(curve)), _spark(curve),
             _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
@@ -152,8 +148,7 @@ def _summary(curves: list[Curve]) -> Section:
 
 
 def _unit(curve: Curve) -> str:
-    unit = str(curve.row["unit"])
-    return "µs" if unit == "us" else unit
+    return "µs" if curve.head.unit == "us" else curve.head.unit
 
 
 def _limits_cell(curve: Curve) -> str:
@@ -183,9 +178,9 @@ def _spark(curve: Curve) -> Spark | None:
     """The history of a series as a sparkline, its changes marked; None below two values."""
     if len(curve.sound) < 2:
         return None
-    places = {str(point["at"]): number for number, point in enumerate(curve.points)}
+    places = {point.at: number for number, point in enumerate(curve.points)}
     marks = tuple(places[change.step.at] for change in curve.changes)
-    return Spark(tuple(point["value"] if is_sound(point) else None for point in curve.points), marks)
+    return Spark(tuple(point.value if point.is_sound else None for point in curve.points), marks)
 
 
 def _changed(curve: Curve, changes: int, state: State) -> Text:
@@ -194,17 +189,17 @@ def _changed(curve: Curve, changes: int, state: State) -> Text:
 
 
 def _part(title: str, curves: list[Curve]) -> Section:
-    unit = str(curves[0].row["unit"])
-    many = len({_machine(curve) for curve in curves}) > 1
+    unit = curves[0].head.unit
+    many = len({curve.head.machine_text for curve in curves}) > 1
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, curve in enumerate(curves):
-        name = f"{curve.label}, {_machine(curve)}" if many else curve.label
+        name = f"{curve.label}, {curve.head.machine_text}" if many else curve.label
         if not curve.is_output:
             traces.append(_band(name, curve, nth))
         shown = _with_gaps(curve.points)
         traces.append(line(
-            name, [_when(p) for p in shown], [p["value"] if is_sound(p) else None for p in shown], nth,
+            name, [_when(p) for p in shown], [p.value if p.is_sound else None for p in shown], nth,
             mode="lines+markers", connectgaps=False, legendgroup=name,
             marker={"symbol": _symbols(shown, nth), "size": 6},
         ))  # fmt: skip
@@ -212,14 +207,14 @@ def _part(title: str, curves: list[Curve]) -> Section:
         if changes:
             traces.append({
                 "type": "scatter", "mode": "markers+text", "name": f"change of {name}", "legendgroup": name,
-                "x": [_when(c.point) for c in changes], "y": [c.point["value"] for c in changes],
+                "x": [_when(c.point) for c in changes], "y": [c.point.value for c in changes],
                 "textposition": "top center",
                 "text": [_signed(c.step.magnitude) for c in changes],
                 "marker": {"symbol": "star-diamond", "size": 15, "color": PALETTE[nth % len(PALETTE)],
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, _value(p), p["run_id"], _engines(p), None if p["valid"] else p["reason"] or None]
+            [_date(p), name, _value(p), p.run_id, _engines(p), None if p.valid else p.reason or None]
             for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
@@ -229,21 +224,21 @@ def _part(title: str, curves: list[Curve]) -> Section:
     return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
 
 
-def _value(point: functional.Point, unit: str = "") -> str:
+def _value(point: Point, unit: str = "") -> str:
     """The figure with its unit, and the mark of a rate that is not proven before it."""
-    return f"{mark_of(point['claim'])} {number(point['value'], unit)}".lstrip()
+    return f"{mark_of(point.claim)} {number(point.value, unit)}".lstrip()
 
 
-def _symbols(points: list[Row], nth: int) -> list[str]:
+def _symbols(points: list[Point], nth: int) -> list[str]:
     """A series' symbol at each point, hollow where the rate is not proven."""
     symbol = SYMBOLS[nth % len(SYMBOLS)]
-    return [f"{symbol}-open" if mark_of(point["claim"]) else symbol for point in points]
+    return [f"{symbol}-open" if mark_of(point.claim) else symbol for point in points]
 
 
-def _engines(point: functional.Point) -> str | None:
+def _engines(point: Point) -> str | None:
     """Versions of the engines that took part."""
-    software = point["software"]
-    return ", ".join(f"{name} {software[name]}" for name in ENGINES.names() if software.get(name)) or None
+    versions = {name: point.software.get(name) for name in ENGINES.names()}
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version) or None
 
 
 def _band(name: str, curve: Curve, nth: int) -> Trace:
@@ -256,7 +251,7 @@ def _band(name: str, curve: Curve, nth: int) -> Trace:
         part = curve.sound[begin:end]
         if not part or not noise:
             continue
-        level = median(float(point["value"]) for point in part)
+        level = median(point.figure for point in part)
         first, last = _when(part[0]), _when(part[-1])
         x += [first, last, last, first, None]
         y += [level * (1 + noise), level * (1 + noise), level / (1 + noise), level / (1 + noise), None]
@@ -267,32 +262,25 @@ def _band(name: str, curve: Curve, nth: int) -> Trace:
     }  # fmt: skip
 
 
-def _with_gaps(points: list[Row]) -> list[Row]:
+def _with_gaps(points: list[Point]) -> list[Point]:
     """Inserts a point without a value into every pause that is longer than usual, so that the line is interrupted."""
-    moments = [moment_of(point) for point in points]
-    distances = [b - a for a, b in pairwise(moments)]
+    distances = [b.moment - a.moment for a, b in pairwise(points)]
     usual = median(distances) if distances else math.inf
-    shown: list[Row] = []
+    shown: list[Point] = []
     for point, distance in zip(points, [*distances, 0.0], strict=True):
         shown.append(point)
         if distance > _SILENCE * usual:
-            middle = datetime.fromtimestamp(moment_of(point) + distance / 2, datetime.fromisoformat(point["at"]).tzinfo)
-            shown.append({**point, "at": middle.isoformat(timespec="seconds"), "value": None})
+            middle = datetime.fromisoformat(point.at) + timedelta(seconds=distance / 2)
+            shown.append(replace(point, at=middle.isoformat(timespec="seconds"), value=None))
     return shown
 
 
-def _when(point: Row) -> str:
-    return str(point["at"])[:19].replace("T", " ")
+def _when(point: Point) -> str:
+    return point.at[:19].replace("T", " ")
 
 
-def _date(point: functional.Point) -> str:
-    return str(point["at"])[:10]
-
-
-def _machine(curve: Curve) -> str:
-    machine = curve.row["machine"]
-    label = f"{machine['host']}: " if machine.get("host") else ""
-    return f"{label}{machine.get('cpu')}, {machine.get('cores')} cores"
+def _date(point: Point) -> str:
+    return point.at[:10]
 
 
 def _signed(relative: float) -> str:

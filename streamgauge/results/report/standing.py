@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from streamgauge.bench.answers.functional import CORRECT, HASH, SUPPORTED
 from streamgauge.records.answers import AnswerLine, Status
 from streamgauge.records.judgement import Judgement, ReleaseVerdict
+from streamgauge.records.series import Point
 from streamgauge.results.index import Index
+from streamgauge.results.index.history import History
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import Cell, Section, State, Table, Text, attempt
 
-Row = dict[str, Any]
 #: metrics that the capability matrix shows, instead of a chart
 SHOWN_APART = (HASH, SUPPORTED, CORRECT)
 _STATES: dict[str, State] = {"go": "good", "no-go": "bad"}
 SHOWN = 10  # latest release checks
 
 
-def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Section]:
-    """Builds the sections; each of the series comes with its points, oldest first."""
+def sections(index: Index, series: Sequence[History]) -> list[Section]:
+    """Builds the sections."""
     checks = [(one, one.evidence) for one in index.judged() if isinstance(one.evidence, ReleaseVerdict)]
     rows = list(answers(series))
     shown: list[Section] = []
@@ -32,27 +32,27 @@ def sections(index: Index, series: Iterable[tuple[Row, list[Row]]]) -> list[Sect
     return shown
 
 
-def answers(series: Iterable[tuple[Row, list[Row]]]) -> Iterable[AnswerLine]:
+def answers(series: Iterable[History]) -> Iterable[AnswerLine]:
     """Yields the latest answer of each query, system, mode and experiment."""
-    last: dict[tuple[str, ...], dict[str, Row]] = {}
-    for one, points in series:
-        if one["metric"] in (SUPPORTED, CORRECT) and points:
-            key = tuple(str(one[name]) for name in ("benchmark", "workload", "system", "mode", "experiment"))
-            kept = last.setdefault(key, {})
+    last: dict[tuple[str, ...], dict[str, Point]] = {}
+    for one in series:
+        head = one.head
+        if head.metric in (SUPPORTED, CORRECT) and one.points:
+            kept = last.setdefault((head.benchmark, head.workload, head.system, head.mode, head.experiment), {})
             # several machines may have measured it: the latest point counts
-            if one["metric"] not in kept or kept[one["metric"]]["at"] < points[-1]["at"]:
-                kept[one["metric"]] = points[-1]
+            if head.metric not in kept or kept[head.metric].at < one.points[-1].at:
+                kept[head.metric] = one.points[-1]
     for number, ((_, query, system, mode, _), kept) in enumerate(last.items()):
         point = kept.get(SUPPORTED) or kept[CORRECT]
         judged = kept.get(CORRECT)
         status: Status = "unchecked"
-        if not point["value"]:
+        if not point.value:
             status = "unsupported"
-        elif judged is not None and judged["valid"]:
-            status = "correct" if judged["value"] else "wrong"
+        elif judged is not None and judged.valid:
+            status = "correct" if judged.value else "wrong"
         yield AnswerLine(
             query=query, system=system, mode="batch" if mode == "batch" else "streaming", status=status,
-            why=point["reason"] or None, disorder_percent=number,  # which only tells experiments apart
+            why=point.reason or None, disorder_percent=number,  # which only tells experiments apart
         )  # fmt: skip
 
 
