@@ -26,7 +26,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.result import Result
-from streamgauge.records.series import SeriesHead
+from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import Index
 from streamgauge.results.report import dashboard
 from tests.measure.benches import CELL, Bench, write_bench
