@@ -38,6 +38,16 @@ class StageRecord:
     cause: Cause | None = None
     environment: Environment | None = None
 
+    @property
+    def key(self) -> str | None:
+        """The key of the artifact that it made or reused; None without one."""
+        return None if (key := self.outcome.get("key")) is None else str(key)
+
+    @property
+    def reused(self) -> bool:
+        """True if the artifact was there before."""
+        return bool(self.outcome.get("reused"))
+
 
 class RunLog:
     """stages.jsonl of one run directory; one writer per stage attempt, readers at any time."""

@@ -102,7 +102,7 @@ def line(stage: StageRecord) -> str:
     """Line on the state of a stage, such as `  done    generate late20 3.9 s (reused)`."""
     what = " ".join([stage.stage, *stage.scope.values()])
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
-    reused = " (reused)" if stage.outcome.get("reused") else ""
+    reused = " (reused)" if stage.reused else ""
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
 
 

@@ -44,7 +44,7 @@ def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
             if last is None:
                 table.add_row(stage.name, name, "[yellow]not run[/]", "", "")
                 continue
-            note = last.error or ("reused" if last.outcome.get("reused") else "")
+            note = last.error or ("reused" if last.reused else "")
             seconds = "" if last.seconds is None else f"{last.seconds:.1f}"
             table.add_row(stage.name, name, f"[{COLOUR[last.state]}]{last.state}[/]", seconds, escape(note))
     return table

@@ -158,7 +158,7 @@ def _read(path: Path) -> _Run:
         last,
         is_over=time.time() - last > quiet_s,
         benchmark=figures[0][1].benchmark if figures else "",
-        keys=frozenset(str(stage.outcome["key"]) for stage in stages if stage.outcome.get("key")),
+        keys=frozenset(stage.key for stage in stages if stage.key),
     )
 
 

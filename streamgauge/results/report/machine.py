@@ -55,7 +55,7 @@ def timings(records: Records) -> Section:
                 ),
                 f"+{seconds(start)}",
                 seconds(s.seconds),
-                one_line(s.error) or ("reused, not built again" if s.outcome.get("reused") else ""),
+                one_line(s.error) or ("reused, not built again" if s.reused else ""),
                 _spark_log(s),
             ]
         )
@@ -113,7 +113,7 @@ def _spark_log(s: StageRecord) -> Cell:
 def _kind(s: StageRecord) -> str:
     if s.state != "done":
         return "unfinished" if s.state == "started" else s.state
-    if s.outcome.get("reused"):
+    if s.reused:
         return "reused"
     return "measured" if s.stage in BY_NAME and BY_NAME[s.stage].measures else "built"
 

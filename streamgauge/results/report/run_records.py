@@ -246,7 +246,7 @@ class Records:
         """Artifact that the stage recorded; without a record, the one an earlier run made from the same inputs."""
         if status.outcome in ("failed", "unfinished"):
             return None
-        recorded = status.record.outcome.get("key") if status.record else None
+        recorded = status.record.key if status.record else None
         try:
             return self._sound(lambda: self.store.recall(kind, recorded or key(self.store, self.benchmark)))
         except (UserError, ValueError):  # such as sources that are gone, of which the key is made
