@@ -19,7 +19,7 @@ from pathlib import Path
 from runpy import run_path
 
 for file in sorted(Path("streamgauge").rglob("*.py")):
-    if not {"airflow", "otel.py", "__main__.py", "migrations"} & set(file.parts):
+    if not {"airflow", "otel.py", "__main__.py"} & set(file.parts):
         import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
 for file in sorted(Path("jobs").glob("*.py")):
     sys.argv = [str(file), "--help"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Iterator
@@ -10,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.shipped import INSTALL
-from streamgauge.results.index.tables import SCHEMA
+from streamgauge.results.index.tables import SCHEMA, metadata, schema
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 #: seconds that a second writer waits for the first
@@ -111,17 +110,17 @@ def require_intact(engine: Engine) -> None:
 
 
 def schema_of(connection: Connection) -> str | None:
-    """Newest migration that was applied; None for an empty database. Raises UserError if the tables are not ours.
+    """Number of the tables' schema; None for an empty database. Raises UserError if the tables are not ours.
 
     An SQLite file belongs to one program. In PostgreSQL, tables of others may lie beside ours.
     """
-    tables, ours = set(inspect(connection).get_table_names()), {"alembic_version", "series", "points"}
-    if tables >= ours:
-        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        return str(revision) if revision else None
-    if len(tables & ours) > 1 and (file := file_of(connection.engine)):
-        raise damaged(file, f"the table {min(ours - tables)} is gone")
-    if tables & ours or (tables and connection.dialect.name == "sqlite"):
+    tables = set(inspect(connection).get_table_names())
+    missing = metadata.tables.keys() - tables
+    if not missing:
+        return connection.execute(select(schema.c.number)).scalar()
+    if len(metadata.tables) - len(missing) > 1 and (file := file_of(connection.engine)):
+        raise damaged(file, f"the table {min(missing)} is gone")
+    if metadata.tables.keys() & tables or (tables and connection.dialect.name == "sqlite"):
         raise UserError(f"{name(connection.engine.url)}: its tables are not Streamgauge's; choose another --database")
     return None
 
@@ -129,31 +128,15 @@ def schema_of(connection: Connection) -> str | None:
 def prepare(engine: Engine) -> None:
     """Makes the tables in an empty database. Raises UserError for the schema of another version."""
     with transaction(engine) as connection:
-        revision = schema_of(connection)
-        if revision not in (None, SCHEMA):
-            raise UserError(
-                f"{name(engine.url)}: found schema {revision}, allowed: {SCHEMA}; another version made it: name "
-                "another --database or move this one away, then run `streamgauge results rebuild`"
-            )
         if engine.dialect.name == "postgresql":  # two processes may start at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
-            if schema_of(connection) == SCHEMA:
-                return
-        if revision != SCHEMA:
-            _migrate(connection, SCHEMA)
+        number = schema_of(connection)
+        if number is None:
+            metadata.create_all(connection)
+            connection.execute(insert(schema).values(number=SCHEMA))
+        elif number != SCHEMA:
+            raise UserError(
+                f"{name(engine.url)}: found schema {number}, allowed: {SCHEMA}; another version made it: name "
+                "another --database or move this one away, then run `streamgauge results rebuild`"
+            )
     require_intact(engine)
-
-
-def _migrate(connection: Connection, revision: str) -> None:
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps, and its plugins, are no news
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, revision)
-    except CommandError as problem:  # no migration has the number of the database
-        raise damaged(name(connection.engine.url), str(problem)) from None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-#: the newest migration in streamgauge/results/index/migrations/versions/
-SCHEMA = "0005"
+#: raise it when a table changes: tables with another number are refused, and made again from the records
+SCHEMA = "0006"
 metadata = MetaData()
+
+schema = Table("schema_number", metadata, Column("number", String(8), primary_key=True))
 
 series = Table(
     "series",

@@ -1,1 +1,0 @@
-"""Alembic migrations from each schema of the index to the next; they are never edited once released."""
