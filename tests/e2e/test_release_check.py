@@ -27,6 +27,7 @@ from streamgauge.records.release import Side
 from streamgauge.results.index import Index, default_url, index_run
 from streamgauge.results.report.release_page import build
 from streamgauge.stats.ab import LEAST
+from tests.index.example import judgement_rows
 from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e
@@ -74,7 +75,7 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     assert "No-go: new" in build(directory).read_text()
     index_run(bench.store.root, "check")
     index = Index(default_url(bench.store.root))
-    [check] = index.judgements()
+    [check] = judgement_rows(index)
     assert (check["outcome"], check["evidence"]["verdict"], check["evidence"]["candidate"]) == (
         "release_check",
         "no-go",

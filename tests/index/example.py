@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from streamgauge.catalog import results
 from streamgauge.records.judgement import Acceptance, Judgement
 from streamgauge.records.result import Result
+from streamgauge.results.index.result_index import Index, Row
+from streamgauge.results.index.tables import judgements, points, series
 
 MACHINE = {"cpu": "Example 1", "cores": 2, "memory_gib": 24.0, "os": "Linux 6.1"}
 ACCEPTED = Acceptance(reason="a safer disk", author="Ada", at="2026-03-02T09:00:00+00:00")
@@ -28,6 +32,18 @@ def run(artifacts: Path, name: str, *found: Result) -> Path:
     for one in found:
         results.append(path, one)
     return path
+
+
+def dump(index: Index) -> dict[str, list[Row]]:
+    """All rows of each table in the order of the key: equal indexes give equal dumps."""
+    tables = (series, points, judgements)
+    return {table.name: index._all(select(table).order_by(*table.primary_key)) for table in tables}
+
+
+def judgement_rows(index: Index, key: str | None = None) -> list[Row]:
+    """Rows of the judgements, of one series if a key is given, without the looks of nights."""
+    rows = dump(index)["judgements"]
+    return [row for row in rows if row["outcome"] != "look" and key in (None, row["series_key"])]
 
 
 def three_runs(artifacts: Path) -> list[Path]:

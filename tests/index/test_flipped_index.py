@@ -11,7 +11,7 @@ from streamgauge.base.errors import Damaged, UserError
 from streamgauge.results.index import Index
 from streamgauge.results.index.result_index import rebuilt
 from tests.flips import flipped
-from tests.index.example import three_runs
+from tests.index.example import dump, judgement_rows, three_runs
 
 DRAWS = 100
 
@@ -20,7 +20,7 @@ def test_a_flipped_bit_gives_the_same_rows_or_one_line_and_is_mended(tmp_path: P
     runs, file = three_runs(tmp_path), tmp_path / "results.db"
     url = f"sqlite:///{file}"
     index, count = rebuilt(url, runs)
-    wanted = index.dump(), index.results(), index.judgements()
+    wanted = dump(index), index.results(), judgement_rows(index)
     index.engine.dispose()
     sound, lines, read = file.read_bytes(), [], []
     # half of the pages are empty: bits of those that are not, and of the header
@@ -33,14 +33,14 @@ def test_a_flipped_bit_gives_the_same_rows_or_one_line_and_is_mended(tmp_path: P
         file.write_bytes(damaged)
         try:
             opened = Index(url, make=False)
-            read.append((opened.dump(), opened.results(), opened.judgements()))
+            read.append((dump(opened), opened.results(), judgement_rows(opened)))
             opened.engine.dispose()
         except UserError as told:
             lines.append(str(told))
             if "another version made it" in lines[-1]:  # the number of its schema was hit
                 continue
         index, again = rebuilt(url, runs)
-        assert (again, index.dump()) == (count, wanted[0])
+        assert (again, dump(index)) == (count, wanted[0])
         index.engine.dispose()
     assert all(one == wanted for one in read)
     assert len(lines) > DRAWS / 3
@@ -64,4 +64,4 @@ def test_a_row_without_its_checksum_is_damaged(tmp_path: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE points SET crc32 = NULL")
     with pytest.raises(Damaged, match="results rebuild"):
-        Index(f"sqlite:///{file}").dump()
+        dump(Index(f"sqlite:///{file}"))

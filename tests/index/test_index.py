@@ -22,7 +22,7 @@ from streamgauge.catalog import results
 from streamgauge.records.judgement import Judgement, Look
 from streamgauge.results.index import Index, database
 from streamgauge.results.index.result_index import rebuilt, series_key
-from tests.index.example import ACCEPTED, MACHINE, result, run, three_runs
+from tests.index.example import ACCEPTED, MACHINE, dump, judgement_rows, result, run, three_runs
 
 
 def software(record: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_answers_are_what_the_records_say(url: str, tmp_path: Path) -> None:
     assert [point.value for point in index.history(key)] == [100.0, 100.0, 110.25]
     assert [row["value"] for row in index.results(limit=2, key=key)] == [100.0, 110.25]
     assert len(index.results(since="2026-03-02")) == 3
-    assert [(j["outcome"], j["magnitude"], j["evidence"]) for j in index.judgements()] == [
+    assert [(j["outcome"], j["magnitude"], j["evidence"]) for j in judgement_rows(index)] == [
         ("accepted", 0.1, ACCEPTED.to_json())
     ]
     assert index.results(benchmark="none") == []
@@ -74,9 +74,9 @@ def test_a_stage_that_ran_again_replaces_its_figures(url: str, tmp_path: Path) -
         (5.0, *void), (7.0, True, ""), (6.0, True, ""),
     ]  # fmt: skip
     assert [(one.value, one.valid) for one in results.read(one)] == [(5.0, False), (7.0, True), (6.0, True)]
-    live = index.dump()
+    live = dump(index)
     assert index.rebuild([one]) == 3
-    assert index.dump() == live
+    assert dump(index) == live
 
 
 def test_both_databases_hold_the_same_rows(postgres: str, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_both_databases_hold_the_same_rows(postgres: str, tmp_path: Path) -> Non
         index = Index(url)
         for path in runs:
             index.add_run(path)
-        dumps.append(index.dump())
+        dumps.append(dump(index))
     assert dumps[0] == dumps[1]
     assert [len(rows) for rows in dumps[0].values()] == [3, 6, 1]
 
@@ -97,9 +97,9 @@ def test_adding_again_adds_only_what_is_new(url: str, tmp_path: Path) -> None:
     runs, index = three_runs(tmp_path), Index(url)
     for path in runs:
         index.add_run(path)
-    before = index.dump()
+    before = dump(index)
     assert [index.add_run(path) for path in runs] == [0, 0, 0]
-    assert index.dump() == before
+    assert dump(index) == before
     results.append(runs[0], result("night1", 7.0))
     assert index.add_run(runs[0]) == 1
 
@@ -108,12 +108,12 @@ def test_a_rebuilt_index_equals_the_live_one(url: str, tmp_path: Path) -> None:
     runs, index = three_runs(tmp_path), Index(url)
     for path in reversed(runs):
         index.add_run(path)
-    live = index.dump()
+    live = dump(index)
     with database.transaction(index.engine) as connection:  # somebody's doing
         connection.execute(text("DELETE FROM points WHERE run_id = 'night1'"))
         connection.execute(text("UPDATE points SET value = 0"))
     assert index.rebuild(runs) == 6
-    assert index.dump() == live
+    assert dump(index) == live
 
 
 def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path) -> None:
@@ -130,14 +130,14 @@ def test_hosts_that_share_a_database_may_use_one_run_id(url: str, tmp_path: Path
         results.judge(path, Judgement("night", series_key(one), one.at, "open", one.value or 0, Look()))
     assert [index.add_run(path) for path in runs] == [1, 1, 1]
     assert sorted(row["value"] for row in index.results()) == [1.0, 2.0, 3.0]
-    assert sorted(row["magnitude"] for row in index.judgements()) == [1.0, 2.0, 3.0]
-    before = index.dump()
+    assert sorted(row["magnitude"] for row in judgement_rows(index)) == [1.0, 2.0, 3.0]
+    before = dump(index)
     with pytest.raises(
         UserError,
         match=r"found 4 points and judgements \(runs night\) that are in no record here: they come from another host",
     ):
         index.rebuild(runs[:1])
-    assert index.dump() == before
+    assert dump(index) == before
     assert index.rebuild(runs[:1], others=True) == 1
     assert [row["value"] for row in index.results()] == [1.0]
 
@@ -171,7 +171,7 @@ def test_a_killed_writer_loses_nothing_and_doubles_nothing(url: str, tmp_path: P
     if doing == "rebuild":
         for path in runs:
             index.add_run(path)
-    before = index.dump()
+    before = dump(index)
     what = repr(str(runs[0])) if doing == "add_run" else repr([str(path) for path in runs])
     argument = f"Path({what})" if doing == "add_run" else f"[Path(p) for p in {what}]"
     writer = subprocess.Popen([sys.executable, "-c", KILLED, url, doing, argument], stdout=subprocess.PIPE)
@@ -180,7 +180,7 @@ def test_a_killed_writer_loses_nothing_and_doubles_nothing(url: str, tmp_path: P
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait(timeout=60)
     writer.stdout.close()
-    assert Index(url).dump() == before
+    assert dump(Index(url)) == before
     for path in runs:
         index.add_run(path)
     assert answers(index.results()) == expected(runs)
@@ -251,10 +251,10 @@ def test_two_writers_at_once(url: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         added = list(pool.map(write, [nights, list(reversed(nights))]))
     assert sum(added) == 360
-    live = Index(url).dump()
+    live = dump(Index(url))
     index = Index(url)
     index.rebuild(nights)
-    assert index.dump() == live
+    assert dump(index) == live
 
 
 def test_machine_makes_another_series_and_software_does_not() -> None:
@@ -272,7 +272,7 @@ def test_the_schema_of_another_version_is_one_line_and_stays_as_it_is(url: str, 
     runs, index = three_runs(tmp_path), Index(url)
     for one in runs:
         index.add_run(one)
-    wanted = index.dump()
+    wanted = dump(index)
     with database.transaction(index.engine) as connection:
         connection.execute(text(f"UPDATE schema_number SET number = '{schema}'"))
     for opens in (Index, lambda url: rebuilt(url, runs)):
@@ -280,7 +280,7 @@ def test_the_schema_of_another_version_is_one_line_and_stays_as_it_is(url: str, 
             opens(url)
         assert "\n" not in str(error.value)
     other, _ = rebuilt(f"sqlite:///{tmp_path / 'other.db'}", runs)
-    assert other.dump() == wanted
+    assert dump(other) == wanted
 
 
 @pytest.mark.parametrize(

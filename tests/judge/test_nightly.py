@@ -29,6 +29,7 @@ from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import Index
 from streamgauge.results.report import dashboard
+from tests.index.example import judgement_rows
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 
@@ -90,7 +91,7 @@ def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_on
     assert "noise floor" in line.said
     assert "detectable effect" in line.said
     night = night_of(bench)
-    (judged,) = night.index.judgements()
+    (judged,) = judgement_rows(night.index)
     comparison = judged["evidence"]["comparison"]
     assert (judged["outcome"], judged["changed_at"]) == ("regression", "2026-03-21T02:00:00+00:00")
     assert (comparison["n_baseline"], comparison["n_candidate"]) == (4, 4)
@@ -127,7 +128,7 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
     assert (line.state, line.said) == (
         "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (workload all)",
     )  # fmt: skip
-    assert [j["outcome"] for j in night.index.judgements()] == ["open"]
+    assert [j["outcome"] for j in judgement_rows(night.index)] == ["open"]
 
 
 def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:
@@ -140,7 +141,7 @@ def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: A
     assert {(line.state, line.what.rpartition(" ")[2]) for line in lines} == {("self", P50), ("self", RATE)}
     assert all("noise floor" in line.said for line in lines)
     (key,) = (head.key for head in night.index.series(metric=RATE))
-    (rate,) = night.index.judgements(key)
+    (rate,) = judgement_rows(night.index, key)
     assert rate["outcome"] == "self"
     assert len(rate["evidence"]["baseline"]) == len(rate["evidence"]["candidate"]) == 4
 
@@ -229,7 +230,7 @@ def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:
     night = night_of(bench)
     (line,) = night.judge()
     assert (line.state, line.said) == ("waiting", "+50.0 % since 2026-03-21; not rerun tonight")
-    assert night.index.judgements() == []
+    assert judgement_rows(night.index) == []
 
 
 def test_the_page_of_all_nights_reads_what_the_night_saw(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

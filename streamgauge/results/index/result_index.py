@@ -138,12 +138,8 @@ class Index:
         query = select(points).where(points.c.series_key == key)
         return [Point(**row) for row in self._all(query.order_by(points.c.at, points.c.run_id, points.c.number))]
 
-    def judgements(self, key: str | None = None) -> list[Row]:
-        """Judgements, oldest first, without the looks of nights."""
-        return self._all(_judgements(key).where(judgements.c.outcome != LOOK))
-
     def judged(self, key: str | None = None) -> list[Judgement]:
-        """The same as records. Raises Damaged."""
+        """Judgements, oldest first, without the looks of nights. Raises Damaged."""
         with database.transaction(self.engine) as connection, _reading(connection):
             query = _judgements(key).where(judgements.c.outcome != LOOK)
             return [_judgement_of(row) for row in _rows(connection, query)]
@@ -154,11 +150,6 @@ class Index:
             rows = _rows(connection, _judgements().where(judgements.c.outcome == LOOK))
             newest = [_judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
         return {one.series_key: (one.changed_at, one.evidence) for one in newest if isinstance(one.evidence, Look)}
-
-    def dump(self) -> dict[str, list[Row]]:
-        """Dumps all rows of each table in the order of the key: equal indexes give equal dumps."""
-        tables = (series, points, judgements)
-        return {t.name: self._all(select(t).order_by(*t.primary_key)) for t in tables}
 
     def _all(self, query: Select[Any]) -> list[Row]:
         with database.transaction(self.engine) as connection:
