@@ -94,14 +94,14 @@ class Night:
     def _lines(self) -> Iterator[NightLine]:
         yield from self._failures()
         series = self._series()
-        yield from (line for one in series if functional.is_output(one.metric) for line in self._answers(one))
-        figures = [one for one in series if not functional.is_output(one.metric)]
-        taken = {(one.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
+        yield from (line for one in series if functional.is_output(one.head.metric) for line in self._answers(one))
+        figures = [one for one in series if not functional.is_output(one.head.metric)]
+        taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
             (one, judged)
             for one in figures
             for judged in one.judged
-            if self._settled(judged) and (one.key, judged.changed_at) not in taken
+            if self._settled(judged) and (one.head.key, judged.changed_at) not in taken
         ]
         yield from (_said(one, judged) for one, judged in settled)
         tested = {one.subject for one, judged in settled if judged.outcome == SELF}
@@ -135,10 +135,10 @@ class Night:
     # -- answers
 
     def _answers(self, one: Series) -> Iterator[NightLine]:
-        for before, after in functional.broken(one.metric, one.points):
+        for before, after in functional.broken(one.head.metric, one.points):
             if after.run_id == self.run_id:
                 why = f" ({after.reason})" if after.reason else ""
-                yield NightLine("error", one.name, functional.said(one.metric, before, after) + why)
+                yield NightLine("error", one.name, functional.said(one.head.metric, before, after) + why)
 
     # -- A/A
 
@@ -159,7 +159,7 @@ class Night:
             return False, [NightLine("self", subject.name, f"A/A not measured: {problem}")]
         lines = []
         for one in figures:
-            baseline, candidate = (column(side, one.metric) for side in sides)
+            baseline, candidate = (column(side, one.head.metric) for side in sides)
             if not (baseline and candidate):
                 lines.append(NightLine("self", one.name, "A/A: no valid figure"))
                 continue
@@ -173,11 +173,11 @@ class Night:
     # -- change points
 
     def _suspects(self, series: list[Series]) -> Iterator[NightLine]:
-        figures = [one for one in series if not functional.is_output(one.metric)]
+        figures = [one for one in series if not functional.is_output(one.head.metric)]
         watched = searched(figures)
-        changes = {one.key: one.changes(len(watched), SUSPECT_ALPHA) for one in figures}
-        self._keep_looks(figures, {one.key for one in watched}, changes)
-        suspects = [(one, change) for one in watched for change in one.suspects(changes[one.key].changes)]
+        changes = {one.head.key: one.changes(len(watched), SUSPECT_ALPHA) for one in figures}
+        self._keep_looks(figures, {one.head.key for one in watched}, changes)
+        suspects = [(one, change) for one in watched for change in one.suspects(changes[one.head.key].changes)]
         suspects.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
         groups = [list(some) for _, some in groupby(suspects, key=lambda pair: pair[0].subject)]
         # the most confident first: the others can wait for the next night
@@ -194,10 +194,10 @@ class Night:
         """Stores what was seen in each series, for pages. watched: keys of those in which changes are looked for."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         for one in figures:
-            look = one.look(changes[one.key])
-            if one.key not in watched:
+            look = one.look(changes[one.head.key])
+            if one.head.key not in watched:
                 look = Look(noise=look.noise, detectable=look.detectable, reason=ANOTHER_JUDGED)
-            results.judge(self.directory, Judgement(self.run_id, one.key, now, LOOK, 0.0, look))
+            results.judge(self.directory, Judgement(self.run_id, one.head.key, now, LOOK, 0.0, look))
 
     def _rerun(self, some: list[tuple[Series, Change]]) -> Iterator[NightLine]:
         """Measures one subject again, and judges all of its suspects."""
@@ -211,7 +211,7 @@ class Night:
             try:
                 if edited:
                     raise UserError(f"the benchmark is not what it was in {before.run_id} ({', '.join(edited)})")
-                if same and (one.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
+                if same and (one.head.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
                     figures = [series for series, _ in some]
@@ -225,7 +225,7 @@ class Night:
                 level_before = one.sound[change.begin : change.index]  # an earlier level is no baseline
                 confirmed = confirm(
                     change,
-                    shared.of(one.metric, [point.figure for point in level_before]),
+                    shared.of(one.head.metric, [point.figure for point in level_before]),
                     higher_is_better=higher_is_better(one.head.unit),
                     repetitions=self.settings.repetitions,
                     self_comparison=(test.baseline, test.candidate) if test else None,
@@ -276,7 +276,7 @@ class Night:
         Each of those nights was measured at its own rate; that of a single one would make all repetitions alike wrong.
         Without a rate of theirs it takes tonight's. Raises UserError if no rate is known.
         """
-        metrics = [one.metric for one in figures]
+        metrics = [one.head.metric for one in figures]
         if subject.suite:
             names = (subject.experiment, subject.workload, subject.system, subject.mode)
 
@@ -304,7 +304,7 @@ class Night:
         ]
 
     def _record(self, one: Series, moment: str, outcome: Outcome, magnitude: float, evidence: Evidence) -> Judgement:
-        judgement = Judgement(self.run_id, one.key, moment, outcome, magnitude, evidence)
+        judgement = Judgement(self.run_id, one.head.key, moment, outcome, magnitude, evidence)
         results.judge(self.directory, judgement)
         return judgement
 

@@ -24,14 +24,6 @@ class Series(History):
     """A series as a night sees it, which measures a subject again."""
 
     @property
-    def key(self) -> str:
-        return self.head.key
-
-    @property
-    def metric(self) -> str:
-        return self.head.metric
-
-    @property
     def subject(self) -> Subject:
         head = self.head
         return Subject(head.experiment, head.workload, head.system, head.mode, suite=head.metric == SECONDS)
@@ -39,7 +31,7 @@ class Series(History):
     @property
     def name(self) -> str:
         mark = mark_of(self.sound[-1].claim) if self.sound else ""
-        return f"{self.head.benchmark} {self.subject.name} {self.metric}{f' ({mark})' if mark else ''}"
+        return f"{self.head.benchmark} {self.subject.name} {self.head.metric}{f' ({mark})' if mark else ''}"
 
     def changes(self, together: int, alpha: float = ALPHA) -> Found:
         """Change points of the sound values; together: number of series that are searched."""
@@ -89,8 +81,8 @@ def searched(figures: list[Series]) -> list[Series]:
     A rate per yardstick unit stands in for the rate as soon as it has points enough: a machine that became slower
     changes the one and not the other, and its spread is about half (docs/results.md).
     """
-    covered = {one.subject for one in figures if one.metric == PER_UNIT and len(one.sound) >= 2 * SEGMENT}
-    return [one for one in figures if one.metric != (RATE if one.subject in covered else PER_UNIT)]
+    covered = {one.subject for one in figures if one.head.metric == PER_UNIT and len(one.sound) >= 2 * SEGMENT}
+    return [one for one in figures if one.head.metric != (RATE if one.subject in covered else PER_UNIT)]
 
 
 def looks(index: Index) -> dict[str, Look]:
@@ -99,7 +91,7 @@ def looks(index: Index) -> dict[str, Look]:
     seen = index.looks()
     known: dict[str, Look] = {}
     for series in (Series.of(index, head) for head in heads):
-        at, look = seen.get(series.key, ("", Look()))
+        at, look = seen.get(series.head.key, ("", Look()))
         is_seen = at and all(point.moment <= datetime.fromisoformat(at).timestamp() for point in series.points)
-        known[series.key] = look if is_seen else series.look(series.changes(len(heads)))
+        known[series.head.key] = look if is_seen else series.look(series.changes(len(heads)))
     return known
