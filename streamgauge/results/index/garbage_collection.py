@@ -71,7 +71,7 @@ class _Run:
 def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False) -> Collected:
     """Deletes leftovers always, other items only while the artifacts exceed the budget (bytes)."""
     before = now = size_of(store.root)
-    runs, problems = run_summary.of_each((path for path in (store.root / "runs").glob("*") if path.is_dir()), _read)
+    runs, problems = run_summary.of_each(store.runs(), _read)
     for why in problems.values():
         log.warning("%s; until then all streams and events are kept, as that run may need them", why)
     removed = []
