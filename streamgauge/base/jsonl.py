@@ -137,7 +137,7 @@ def delete_log(path: Path) -> None:
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Records of a JSON-lines file; a last line that is torn is skipped. Raises Damaged for any other damage."""
     records = []
-    for number, record, torn in _records(path):
+    for number, record, torn in numbered_jsonl(path):
         if isinstance(record, dict):
             records.append(record)
         elif not torn:
@@ -145,16 +145,11 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def numbered_jsonl(path: Path) -> list[tuple[int, Any]]:
-    """(line, value) of a JSON-lines file, lines from 1 on without empty ones; None stands for a line that is damaged.
+def numbered_jsonl(path: Path) -> Iterator[tuple[int, Any, bool]]:
+    """Yields (line from 1 on, value, whether its end is missing) of a JSON-lines file, without empty lines.
 
-    A line's number stays the same if another line breaks.
+    The value of a damaged line is None. A line's number stays the same if another line breaks. Raises Damaged.
     """
-    return [(number, value) for number, value, _ in _records(path)]
-
-
-def _records(path: Path) -> Iterator[tuple[int, Any, bool]]:
-    """Yields (line, value, whether its end is missing) of a JSON-lines file, the value as in numbered_jsonl."""
     lines = log_bytes(path).split(b"\n")
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -107,28 +107,31 @@ def judgement_of(values: Mapping[str, Any]) -> Judgement:
 def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[Damaged]]:
     records: list[tuple[int, T]] = []
     problems: list[Damaged] = []
-
-    def leave_out(line: int, why: str) -> None:
-        problems.append(Damaged(f"{path}: line {line}", why, "delete the line"))
-
     try:
-        lines = numbered_jsonl(path)
-    except Damaged as problem:
-        return [], [problem]
-    for line, value in lines:
-        if value is None:
-            leave_out(line, DAMAGED_LINE)
-        elif isinstance(value, dict) and (wrong := wrong_version(value)):
-            leave_out(line, wrong)
-        else:
+        for line, value, _ in numbered_jsonl(path):
             try:
-                records.append((line - 1, _adapter(kind.__name__).validate_json(json.dumps(value), strict=True)))
-            except ValidationError as problem:
-                first = problem.errors(include_url=False, include_input=False)[0]
-                where = ".".join(map(str, first["loc"]))
-                said = f"{where}: {first['msg']}" if where else first["msg"]
-                leave_out(line, f"no {kind.__name__.lower()} ({said})")
+                records.append((line - 1, _record(kind, value)))
+            except ValueError as problem:
+                problems.append(Damaged(f"{path}: line {line}", str(problem), "delete the line"))
+    except Damaged as unreadable:
+        problems.append(unreadable)
     return records, problems
+
+
+def _record(kind: type[T], value: Any) -> T:
+    """A record from the value of its line. Raises ValueError, which says what is wrong with it."""
+    if value is None:
+        raise ValueError(DAMAGED_LINE)
+    if isinstance(value, dict) and (wrong := wrong_version(value)):
+        raise ValueError(wrong)
+    try:
+        record: T = _adapter(kind.__name__).validate_json(json.dumps(value), strict=True)
+        return record
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        said = f"{where}: {first['msg']}" if where else first["msg"]
+        raise ValueError(f"no {kind.__name__.lower()} ({said})") from None
 
 
 @cache
