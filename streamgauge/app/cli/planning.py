@@ -39,7 +39,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and 
 
 
 def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
-    """Prints a command's one line, or the facts in it as one JSON object."""
+    """Prints a command's line or lines, or the facts in them as one JSON object."""
     typer.echo(json.dumps(facts, default=str) if as_json else line)
 
 

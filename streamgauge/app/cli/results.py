@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,15 +60,13 @@ def list_(
     from streamgauge.records.claim import mark_of
 
     rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
-    if as_json:
-        typer.echo(json.dumps({"results": rows}))
-        return
+    lines = []
     for row in rows:
         what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
         value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
         void = "" if row["valid"] else f"  void: {row['reason']}"
-        typer.echo(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
-    typer.echo(f"{len(rows)} results")
+        lines.append(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
+    tell("\n".join([*lines, f"{len(rows)} results"]), {"results": rows}, as_json)
 
 
 @results.command("series")
@@ -78,12 +75,8 @@ def series_(
 ) -> None:
     """List series: what is measured, and on which machine."""
     heads = _existing(artifacts, database).series(**_filters(where))
-    if as_json:
-        typer.echo(json.dumps({"series": [asdict(head) for head in heads]}))
-        return
-    for head in heads:
-        typer.echo(f"{head.key}  {head.text}  on {head.machine_text}")
-    typer.echo(f"{len(heads)} series")
+    lines = [f"{head.key}  {head.text}  on {head.machine_text}" for head in heads]
+    tell("\n".join([*lines, f"{len(heads)} series"]), {"series": [asdict(head) for head in heads]}, as_json)
 
 
 @results.command()
@@ -99,12 +92,8 @@ def metrics(
          "valid": sum(bool(row["valid"]) for row in points)}
         for (metric, unit), points in sorted(by_metric.items())
     ]  # fmt: skip
-    if as_json:
-        typer.echo(json.dumps({"metrics": rows}))
-        return
-    for row in rows:
-        typer.echo(f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points")
-    typer.echo(f"{len(rows)} metrics")
+    lines = [f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points" for row in rows]
+    tell("\n".join([*lines, f"{len(rows)} metrics"]), {"metrics": rows}, as_json)
 
 
 @results.command("history")
@@ -242,17 +231,10 @@ def gc(
     except ValueError as problem:
         raise UserError(f"--budget: {problem}") from None
     collected = garbage_collection.collect(store_at(artifacts), allowed, keep_runs=keep_runs, dry_run=dry_run)
-    if as_json:
-        typer.echo(json.dumps(collected.record()))
-        return
-    for item in collected.removed:
-        typer.echo(
-            f"{'would remove' if dry_run else 'removed'}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}"
-        )
-    typer.echo(
-        f"{collected.bytes_before / 2**20:.1f} MiB before, {collected.bytes_after / 2**20:.1f} MiB after, "
-        f"budget {budget}"
-    )
+    verb = "would remove" if dry_run else "removed"
+    lines = [f"{verb}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}" for item in collected.removed]
+    before, after = (f"{size / 2**20:.1f} MiB" for size in (collected.bytes_before, collected.bytes_after))
+    tell("\n".join([*lines, f"{before} before, {after} after, budget {budget}"]), asdict(collected), as_json)
 
 
 def _index(artifacts: Path, database: str | None) -> Index:

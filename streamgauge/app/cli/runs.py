@@ -44,15 +44,14 @@ def list_(
     known = summaries(store_at(artifacts).runs())
     unreadable = [run for run in known if run.started_at is None]
     listed = [*unreadable, *known[len(unreadable) :][-limit:]]
-    if as_json:
-        typer.echo(json.dumps({"runs": [asdict(run) for run in listed]}))
-        return
+    lines = []
     for run in listed:
         states = ", ".join(f"{count} {state}" for state, count in run.stages.items())
         measured = f"{states}; {run.figures} figures{'  page' if run.page else ''}  " if run.started_at else ""
         problem = f"not readable: {run.problem}" if run.problem else ""
-        typer.echo(f"{(run.started_at or '?')[:19]:19}  {run.run}  {measured}{problem}".rstrip())
-    typer.echo(f"{len(listed)} runs in {store_at(artifacts).root / 'runs'}")
+        lines.append(f"{(run.started_at or '?')[:19]:19}  {run.run}  {measured}{problem}".rstrip())
+    lines.append(f"{len(listed)} runs in {store_at(artifacts).root / 'runs'}")
+    tell("\n".join(lines), {"runs": [asdict(run) for run in listed]}, as_json)
 
 
 @runs.command()
@@ -95,11 +94,8 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     rows = [
         {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
     ]  # fmt: skip
-    if as_json:
-        typer.echo(json.dumps({"before": before, "after": after, "figures": rows}))
-        return
-    for key, row in zip(shared, rows, strict=True):
-        typer.echo(f"{row['figure']}  {one[key].text} → {other[key].text}")
+    lines = [f"{' '.join(key)}  {one[key].text} → {other[key].text}" for key in shared]
+    tell("\n".join(lines), {"before": before, "after": after, "figures": rows}, as_json)
 
 
 def _nothing_shared(before: str, after: str, artifacts: Path) -> str:

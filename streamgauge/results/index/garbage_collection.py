@@ -15,9 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -52,9 +51,6 @@ class Collected:
     bytes_before: int
     bytes_after: int
     problems: list[str]  # why runs cannot be read, for which all data was kept
-
-    def record(self) -> dict[str, Any]:
-        return {**asdict(self), "removed": [{**asdict(item), "path": str(item.path)} for item in self.removed]}
 
 
 @dataclass(frozen=True)
