@@ -15,8 +15,6 @@ from streamgauge.results.report.blocks import (
     Note,
     Outcome,
     Section,
-    State,
-    Text,
     attempt,
     between,
     count,
@@ -34,13 +32,12 @@ from streamgauge.results.report.degrees import (
     state_of,
 )
 from streamgauge.results.report.layout import fill
-from streamgauge.results.report.overview import outcome
+from streamgauge.results.report.overview import outcome, output
 from streamgauge.results.report.run_records import CellRecord, Records, load_of
 
 #: picks a latency run of a cell
 Run = Callable[[CellRecord], LatencyRun | None]
 _MIB = 2**20
-_OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 
 
 def is_asked(records: Records) -> bool:
@@ -120,7 +117,7 @@ def _absolute(costs: Costs) -> Block:
         return record.rate
 
     def more(record: CellRecord) -> list[Cell]:
-        return [between(record.interval), record.interval_of or MISSING, record.claim.kind, _output(record)]
+        return [between(record.interval), record.interval_of or MISSING, record.claim.kind, output(record)]
 
     columns = ("90\u202f% interval", "interval of", "claim", "output")
     return chart(costs, "Sustainable rate", "events/s", value, ends=ends_of, columns=columns, more=more)
@@ -155,7 +152,7 @@ def _lost(costs: Costs) -> Section:
         return [
             count(run.late_events if run else None), count(run.offered if run else None),
             f"{count(run.late_drops_reported)} {run.late_drops_counted_in or ''}" if run else MISSING,
-            semantics.revised(record), _output(record),
+            semantics.revised(record), output(record),
         ]  # fmt: skip
 
     columns = ("events lost", "events offered", "the engine counts", "answers revised", "output")
@@ -265,7 +262,3 @@ def _delays(costs: Costs) -> Section:
                 ends=costs.part_ends, names=names, x=x, at=costs.times_watermark),
     ]  # fmt: skip
     return Section("delays", "How far is late", lead, charts)
-
-
-def _output(record: CellRecord) -> Text:
-    return Text(record.output, _OUTPUT.get(record.output, "open"))

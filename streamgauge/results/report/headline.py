@@ -32,8 +32,10 @@ def _tiles(record: CellRecord) -> Tiles:
     limit, meaning = limited_by(record.search)
     interval = between(record.interval).replace("\u2060", "")
     rate = f"90\u202f%: {interval}" if record.interval_of else "no interval"
-    p99, fraction = _p99(record)
-    unknown = "no run of it counts" if record.latency else "not measured"
+    p99, at = MISSING, "no run of it counts" if record.latency else "not measured"
+    if (top := record.top_run) and top.event_latency.p99_ms is not None:
+        p99 = number(top.event_latency.p99_ms / 1000, "s")
+        at = f"at {share(round(top.fraction, 2))} of that rate"
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
@@ -45,19 +47,10 @@ def _tiles(record: CellRecord) -> Tiles:
         rate = f"{record.claim.mark}; {rate}"
     return Tiles([
         (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
-        ("p99 latency", number(p99, "s"), unknown if fraction is None else f"at {share(fraction)} of that rate"),
+        ("p99 latency", p99, at),
         ("answers", record.output, _ANSWERS[record.output]),
         ("limited by", limit or MISSING, meaning or "not known"),
     ])  # fmt: skip
-
-
-def _p99(record: CellRecord) -> tuple[float | None, float | None]:
-    """(p99 of event-time latency in seconds, fraction of the rate) at the largest fraction that is sound."""
-    if not record.rate:
-        return None, None
-    last = max((run for run in record.latency if run.is_sound), key=lambda run: run.fraction, default=None)
-    p99 = last.event_latency.p99_ms if last else None
-    return (None, None) if last is None or p99 is None else (p99 / 1000, round(last.fraction, 2))
 
 
 def _sentence(records: Records, record: CellRecord) -> Note:

@@ -112,9 +112,7 @@ def _cells(cells: list[CellRecord]) -> Table:
     rows: list[list[Cell]] = []
     for record in cells:
         cell, (limit, meaning) = record.cell, limited_by(record.search)
-        runs = [run for run in record.latency if run.is_sound] if record.rate else []
-        last = max(runs, key=lambda run: run.fraction, default=None)
-        p99 = last.event_latency.p99_ms if last else None
+        top = record.top_run
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
@@ -124,8 +122,8 @@ def _cells(cells: list[CellRecord]) -> Table:
                 record.claim.kind if record.search else MISSING,
                 " ".join([between(record.interval), *_covers(record)]),
                 Text(limit, hint=meaning) if limit else MISSING,
-                f"{number(p99, 'ms')} at\u00a0{share(last.fraction)}" if last else MISSING,
-                Text(record.output, _OUTPUT.get(record.output, "open")) if record.search else MISSING,
+                f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING,
+                output(record) if record.search else MISSING,
             ]
         )  # fmt: skip
     columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
@@ -147,6 +145,11 @@ def _comparisons(compared: list[Comparison]) -> Table:
 def _covers(record: CellRecord) -> list[str]:
     """Coverage of the interval in one line; an empty list without an interval."""
     return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
+
+
+def output(record: CellRecord) -> Text:
+    """Result of comparing a cell's outputs."""
+    return Text(record.output, _OUTPUT.get(record.output, "open"))
 
 
 def _rate(record: CellRecord) -> Text:

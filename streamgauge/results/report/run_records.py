@@ -98,6 +98,12 @@ class CellRecord:
         return self.claim.kind == "wrong"
 
     @property
+    def top_run(self) -> LatencyRun | None:
+        """The sound latency run at the largest fraction of the rate; None without one."""
+        runs = [run for run in self.latency if run.is_sound] if self.rate else []
+        return max(runs, key=lambda run: run.fraction, default=None)
+
+    @property
     def split_runs(self) -> list[LatencyTrial]:
         """Latency runs that recorded the latency split."""
         return [run for run in self.latency_trials if run.details.get("latency_split_ns")]
