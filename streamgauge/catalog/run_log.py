@@ -7,13 +7,12 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.base.environment import Environment, environment
+from streamgauge.base.environment import environment
 from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.secrets import masked_message
@@ -23,20 +22,10 @@ from streamgauge.records.stages import Cause, StageLine, State
 _TODO = "delete the file, or move the run's folder away"
 
 
-@dataclass(frozen=True)
-class StageRecord:
-    """Record of an attempt at a stage, in its latest state."""
+class StageRecord(StageLine):
+    """Attempt at a stage, in its latest state."""
 
-    stage: str
-    scope: dict[str, str]  # experiment, workload, system: whichever it has
-    attempt: str
-    state: State
     started_at: str
-    seconds: float | None
-    outcome: dict[str, Any]
-    error: str | None
-    cause: Cause | None = None
-    environment: Environment | None = None
 
     @property
     def key(self) -> str | None:
@@ -93,17 +82,8 @@ class RunLog:
         attempts: dict[str, StageRecord] = {}
         for line in StageLine.read_log(self._file, _TODO):
             before = attempts.get(line.attempt)
-            attempts[line.attempt] = StageRecord(
-                stage=line.stage,
-                scope=line.scope,
-                attempt=line.attempt,
-                state=line.state,
-                started_at=before.started_at if before else line.at,
-                seconds=line.seconds,
-                outcome=line.outcome,
-                error=line.error,
-                cause=line.cause,
-                environment=line.environment,
+            attempts[line.attempt] = StageRecord.model_construct(
+                **dict(line), started_at=before.started_at if before else line.at
             )
         return list(attempts.values())
 

@@ -82,7 +82,8 @@ def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -
     assert re.fullmatch(r"  starting Airflow, 0 s; about \d+ min left", watch.state())
 
     def record(state: str) -> StageRecord:
-        return StageRecord("generate", {"experiment": "calm"}, "1", state, "", None, {}, None)
+        scope = {"experiment": "calm"}
+        return StageRecord(stage="generate", scope=scope, attempt="1", state=state, at="", started_at="")
 
     watch.seen([record("started")])
     with log.open("a") as file:

@@ -40,7 +40,8 @@ def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
 
 def record(stage: str, *scope: str, state: str = "done") -> StageRecord:
     named = dict(zip(("experiment", "workload", "system"), scope, strict=False))
-    return StageRecord(stage, named, " ".join((stage, *scope)), state, "", None, {}, None)
+    attempt = " ".join((stage, *scope))
+    return StageRecord(stage=stage, scope=named, attempt=attempt, state=state, at="", started_at="")
 
 
 def test_what_a_failed_experiment_skips_is_not_left() -> None:

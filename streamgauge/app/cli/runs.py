@@ -60,7 +60,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     path = known_run(store_at(artifacts).runs(), run)
     stages, figures = last_attempts(path), results.read(path)
     if as_json:
-        shown = [{name: value for name, value in vars(stage).items() if name != "environment"} for stage in stages]
+        shown = [stage.model_dump(mode="json", exclude={"version", "at", "environment"}) for stage in stages]
         lost = {cell: vars(loss) for cell, loss in losses(path).items()}
         more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
         more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, TypeVar
 
@@ -142,7 +142,7 @@ class Records:
         self.store = store
         self.damaged: list[str] = []
         stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]
-        self.stages = [replace(s, error=s.error and self.relative(s.error)) for s in stages]
+        self.stages = [s.model_copy(update={"error": s.error and self.relative(s.error)}) for s in stages]
 
     def status(self, stage: str, **scope: str) -> Status:
         """Status of the last attempt at a stage within this scope."""
