@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from streamgauge.records.claim import mark_of
+
 State = Literal["good", "bad", "open", "plain"]
 MISSING = "—"
 #: a browser drops blanks and control characters before a scheme, so a link has none of them
@@ -178,6 +180,11 @@ def number(value: float | None, unit: str = "") -> str:
         return MISSING
     text = count(value) if abs(value) >= 1000 else f"{value:.4g}"
     return f"{text}\u00a0{unit}" if unit else text
+
+
+def marked(value: float | None, claim: str, unit: str = "") -> str:
+    """The figure with its unit, and the mark of a rate that is not proven before it."""
+    return f"{mark_of(claim)} {number(value, unit)}".lstrip()
 
 
 def between(interval: tuple[float | None, float | None]) -> str:

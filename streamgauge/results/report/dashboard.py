@@ -30,7 +30,7 @@ from streamgauge.results.report.blocks import (
     State,
     Table,
     Text,
-    number,
+    marked,
     share,
 )
 from streamgauge.results.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
@@ -133,7 +133,7 @@ def _summary(curves: list[Curve]) -> Section:
             f"{head.benchmark} {head.workload}, {head.experiment}",
             Text(curve.label, hint=head.machine_text), for_people(head.metric),
             _changed(curve, len(changes), _worst(curve)), _spark(curve),
-            _value(last, _unit(curve)) if last else MISSING, _limits_cell(curve),
+            marked(last.value, last.claim, _unit(curve)) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
     columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
@@ -214,7 +214,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, _value(p), p.run_id, _engines(p), None if p.valid else p.reason or None]
+            [_date(p), name, marked(p.value, p.claim), p.run_id, _engines(p), None if p.valid else p.reason or None]
             for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)
@@ -222,11 +222,6 @@ def _part(title: str, curves: list[Curve]) -> Section:
         return Section("", title, blocks=[table])
     zero = {"rangemode": "tozero"} if curves[0].is_output else {}
     return Section("", title, blocks=[Chart(title, figure(traces, axis("", type="date"), axis(unit, **zero)), table)])
-
-
-def _value(point: Point, unit: str = "") -> str:
-    """The figure with its unit, and the mark of a rate that is not proven before it."""
-    return f"{mark_of(point.claim)} {number(point.value, unit)}".lstrip()
 
 
 def _symbols(points: list[Point], nth: int) -> list[str]:

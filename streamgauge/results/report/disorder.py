@@ -97,30 +97,24 @@ def _rates(costs: Costs) -> Section:
 def _kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
     """Charts a figure over that of the stream in order, where one process measured both in turns."""
 
-    def value(record: CellRecord) -> float | None:
-        return costs.part(record, metric)
-
-    def ends(record: CellRecord) -> tuple[float, float] | None:
-        return costs.part_ends(record, metric)
-
     def more(record: CellRecord) -> list[Cell]:
         compared = costs.kept(record, metric)
-        both = between(ends(record) or (None, None))
+        both = between(costs.part_ends(record, metric) or (None, None))
         return [both, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
 
-    columns = ("90\u202f% interval", "blocks", "processes")
-    return chart(costs, title, f"{name} / {name} in order", value, ends=ends, columns=columns, more=more)
+    return chart(
+        costs, title, f"{name} / {name} in order", lambda record: costs.part(record, metric),
+        ends=lambda record: costs.part_ends(record, metric), columns=("90\u202f% interval", "blocks", "processes"),
+        more=more,
+    )  # fmt: skip
 
 
 def _absolute(costs: Costs) -> Block:
-    def value(record: CellRecord) -> float | None:
-        return record.rate
-
     def more(record: CellRecord) -> list[Cell]:
         return [between(record.interval), record.interval_of or MISSING, record.claim.kind, output(record)]
 
     columns = ("90\u202f% interval", "interval of", "claim", "output")
-    return chart(costs, "Sustainable rate", "events/s", value, ends=ends_of, columns=columns, more=more)
+    return chart(costs, "Sustainable rate", "events/s", lambda r: r.rate, ends=ends_of, columns=columns, more=more)
 
 
 def _unmeasured(costs: Costs) -> list[Block]:

@@ -9,7 +9,6 @@ from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.bench.compare.release_rules import TURNS, grouped
 from streamgauge.config import RELEASE_RATE
-from streamgauge.records.claim import mark_of
 from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, with_mark
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import (
@@ -24,6 +23,7 @@ from streamgauge.results.report.blocks import (
     Table,
     Text,
     attempt,
+    marked,
     number,
 )
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
@@ -114,7 +114,7 @@ def _chart(metric: str, repetitions: list[Repetition]) -> Chart:
         marker = {"symbol": SYMBOLS[nth], "size": 9}
         x, y = [one.round for one in ours], [one.values.get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
-    rows: list[list[Cell]] = [[one.round, one.side, _value(one, metric), one.wrong or one.void] for one in shown]
+    rows: list[list[Cell]] = [[one.round, one.side, marked(one.values.get(metric), one.claim), one.wrong or one.void] for one in shown]
     table = Table(["round", "side", metric, "void because"], rows)
     return Chart(metric, figure(traces, axis("round", dtick=1), axis(metric, rangemode="tozero")), table)
 
@@ -147,8 +147,3 @@ def _interval(interval: tuple[float, float] | None) -> str:
 
 def _percent(fraction: float | None) -> str:
     return MISSING if fraction is None else f"{100 * fraction:.1f}\u202f%"
-
-
-def _value(one: Repetition, metric: str) -> str:
-    """The figure, and the mark of a rate that is not proven before it."""
-    return f"{mark_of(one.claim)} {number(one.values.get(metric))}".lstrip()
