@@ -48,8 +48,13 @@ def call(artifacts: Path, *arguments: str) -> Answer:
 def test_list(artifacts: Path) -> None:
     found = call(artifacts, "runs", "list", "--json").json["runs"]
     assert [{k: v for k, v in one.items() if k != "started_at"} for one in found] == [
-        {"run": "one", "stages": {"done": 1}, "figures": 1, "page": str(artifacts / "runs" / "one" / "index.html"),
-         "problem": None},
+        {
+            "run": "one",
+            "stages": {"done": 1},
+            "figures": 1,
+            "page": str(artifacts / "runs" / "one" / "index.html"),
+            "problem": None,
+        },
         {"run": "two", "stages": {"done": 1, "failed": 1}, "figures": 1, "page": None, "problem": None},
     ]
     told = call(artifacts, "runs", "list", "--limit", "1").out.splitlines()
