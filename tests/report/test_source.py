@@ -11,7 +11,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.results.report import build
 from streamgauge.streams.keys import profile_key
 from tests.example_run import HINT, RUN, Recorder, benchmark, profile
-from tests.report.test_report import Page
+from tests.report.page_reader import Page
 
 
 @pytest.mark.parametrize(
