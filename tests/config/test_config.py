@@ -2,58 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
-from pydantic import TypeAdapter
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Model
+from tests.config.samples import SOUND, changed, loaded
 from tests.conftest import ROOT
-
-SOUND: dict[str, Any] = {
-    "name": "b",
-    "source": {"files": "f.csv", "time": {"column": "t", "unit": "ms"}},
-    "experiments": [{"name": "e", "target_percent": 20}],
-}
-#: as it stands in the poster, delays in ms
-DEBS2019: dict[str, Any] = {
-    "dataSource": {"file": "debs/taxi.csv", "seperator": ";"},
-    "time": {"timeIndex": 3, "sourceTimeUnit": "ps"},
-    "experimentDataConfigurations": [
-        {"targetOutOfOrderFactor": 20, "minDelay": 10, "maxDelay": 1500, "delaySeed": 7},
-        {"targetOutOfOrderFactor": 0.5, "minDelay": 0, "maxDelay": 2000, "delaySeed": 8},
-    ],
-}
-
-
-def changed(*place: str | int, value: Any) -> dict[str, Any]:
-    """The sound file with one value set, or taken out when it is None."""
-    raw = json.loads(json.dumps(SOUND))
-    node = raw
-    for part in place[:-1]:
-        node = node[part] if isinstance(part, int) else node.setdefault(part, {})
-    if value is None:
-        del node[place[-1]]
-    else:
-        node[place[-1]] = value
-    return raw
-
-
-def loaded(path: Path, raw: Any) -> config.Benchmark:
-    path.write_text(raw if isinstance(raw, str) else yaml.safe_dump(raw))
-    return config.load(path)
 
 
 def test_defaults_and_files_from_where_the_benchmark_lies(tmp_path: Path) -> None:
@@ -234,137 +196,6 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 # -- the JSON of the DEBS 2019 poster
-
-
-def test_the_poster_s_json_is_accepted_as_it_stands(tmp_path: Path) -> None:
-    (tmp_path / "taxi config.json").write_text(json.dumps(DEBS2019))
-    benchmark = config.load(tmp_path / "taxi config.json")
-    assert benchmark.name == "taxi-config"
-    source = benchmark.source
-    assert source.files == (str(tmp_path / "debs" / "taxi.csv"),)
-    assert (source.separator, source.header, source.order, source.tick) == (";", False, "file", "ps")
-    assert (source.time.column, source.time.unit) == (3, "ps")
-    read = [(e.name, e.target_percent, e.seed, e.delay) for e in benchmark.experiments]
-    uniform = [config.DelaySpec(min=Duration(10 * 10**9), max=Duration(1500 * 10**9))]
-    uniform += [config.DelaySpec(min=Duration(0), max=Duration(2000 * 10**9))]
-    assert read == [("experiment0", 20, 7, uniform[0]), ("experiment1", 0.5, 8, uniform[1])]
-
-
-def test_its_numbers_may_stand_in_quotes(tmp_path: Path) -> None:
-    experiment = {"targetOutOfOrderFactor": "5", "minDelay": "1", "maxDelay": 2.5e1, "delaySeed": "7"}
-    time = {"timeIndex": "2", "sourceTimeUnit": "ms"}
-    benchmark = loaded(
-        tmp_path / "b.json", json.dumps(DEBS2019 | {"time": time, "experimentDataConfigurations": [experiment]})
-    )
-    assert benchmark.source.time.column == 2
-    (read,) = benchmark.experiments
-    assert (read.fraction, read.seed, str(read.delay.min), str(read.delay.max)) == (
-        Fraction(1, 20),
-        7,
-        "1ms",
-        "25ms",
-    )
-
-
-def test_time_within_the_data_source_is_accepted_too(tmp_path: Path) -> None:
-    raw = {key: value for key, value in DEBS2019.items() if key != "time"}
-    raw["dataSource"] = {**DEBS2019["dataSource"], "time": DEBS2019["time"]}
-    assert loaded(tmp_path / "b.json", json.dumps(raw)).source.time.column == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"dataSource": {"seperator": ";"}}, "source: files: found none, allowed: one name or a list"),
-        ({"dataSource": "taxi.csv"}, "dataSource: found 'taxi.csv', allowed: a mapping with file, seperator"),
-        ({"dataSource": {"file": "f", "seprator": ";"}}, "dataSource: found the key 'seprator', allowed: file, sep"),
-        ({"time": None}, "time: found None, allowed: a mapping with timeIndex, sourceTimeUnit"),
-        ({"time": {"timeIndex": 1, "sourceTimeUnit": "sec"}}, "source.time.unit: found 'sec', allowed: 'ps'"),
-        ({"time": {"sourceTimeUnit": "s"}}, "time.timeIndex: this key is missing"),
-        ({"time": {"timeIndex": 1}}, "time.sourceTimeUnit: this key is missing"),
-        ({"experimentDataConfigurations": []}, "experimentDataConfigurations: found [], allowed: a list"),
-        ({"experimentDataConfigurations": [{"minDelay": 1}]}, "0.targetOutOfOrderFactor: this key is missing"),
-        (
-            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 1, "minDelay": -1}]},
-            "0.minDelay: found -1, allowed: milliseconds, 0 or more",
-        ),
-        (
-            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 1, "minDelay": 9, "maxDelay": 3}]},
-            "experiments.0.delay: min: found 9ms, which is above max 3ms",
-        ),
-        (
-            {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 101}]},
-            "experiments.0.target_percent: found 101, allowed: at most 100",
-        ),
-        ({"targets": 3}, "found the key 'targets', allowed: dataSource"),
-    ],
-)
-def test_mistakes_in_the_poster_s_json(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError) as problem:
-        loaded(tmp_path / "b.json", json.dumps(DEBS2019 | change))
-    assert said in str(problem.value)
-    assert "\n" not in str(problem.value)
-
-
-# -- schema and page
-
-
-def test_the_schema_is_one_that_editors_take() -> None:
-    schema = config.schema()
-    assert set(config.Benchmark.model_fields) == set(schema["properties"])
-    assert schema["additionalProperties"] is False
-    assert json.loads(json.dumps(schema)) == schema
-
-
-@pytest.mark.parametrize("file", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda file: file.stem)
-def test_an_editor_finds_nothing_wrong_in_our_own_systems(file: Path) -> None:
-    jsonschema.validate({**SOUND, "systems": yaml.safe_load(file.read_text()).get("systems", [])}, config.schema())
-
-
-@pytest.mark.parametrize(
-    ("system", "wrong"),
-    [
-        ({}, False),
-        ({"master": "local[2]"}, False),
-        ({"engine": "flink", "parallelism": 2}, False),
-        ({"engine": "mine:Engine", "threads": 2}, False),
-        ({"engine": "flink", "master": "local[2]"}, True),
-        ({"parallelism": 2}, True),
-        ({"engine": "sparrow"}, True),
-    ],
-)
-def test_an_editor_knows_the_keys_of_each_engine(system: dict[str, Any], wrong: bool) -> None:
-    raw = {**SOUND, "systems": [{"name": "s", **system}]}
-    with pytest.raises(jsonschema.ValidationError) if wrong else nullcontext():
-        jsonschema.validate(raw, config.schema())
-
-
-def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_written() -> None:
-    schema = config.schema()
-    for name, shown in {"Benchmark": schema, **schema["$defs"]}.items():
-        models = [m for m in subclasses(Model) if m.__name__ == name]
-        for key, about in shown.get("properties", {}).items():
-            assert about.get("description"), f"{name}.{key} has no description"
-            for model in models:
-                field = model.model_fields[key]
-                if "default" in about and about["default"] is not None:
-                    adapter = TypeAdapter(field.rebuild_annotation())
-                    assert adapter.validate_python(about["default"]) == field.get_default(), f"{name}.{key}"
-
-
-def subclasses(model: type[Model]) -> Iterator[type[Model]]:
-    for child in model.__subclasses__():
-        yield child
-        yield from subclasses(child)
-
-
-def test_every_key_is_on_the_page_of_the_configuration() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text()
-    schema = config.schema()
-    models = {"Benchmark": schema, **schema["$defs"]}
-    for name, model in models.items():
-        for key in model.get("properties", {}):
-            assert f"`{key}`" in page, f"docs/configuration.md does not name {key} of {name}"
 
 
 def test_two_cells_of_one_name_are_refused(tmp_path: Path) -> None:
