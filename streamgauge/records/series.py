@@ -24,7 +24,7 @@ class SeriesHead:
 
     @property
     def text(self) -> str:
-        """All that it measures, in one line."""
+        """Names of what it measures, in one line."""
         return " ".join((self.benchmark, self.experiment, self.workload, self.system, self.mode, self.metric))
 
     @property
@@ -64,5 +64,5 @@ class Point:
 
     @property
     def moment(self) -> float:
-        """Its time, in seconds since the epoch."""
+        """The time in seconds since the epoch."""
         return datetime.fromisoformat(self.at).timestamp()

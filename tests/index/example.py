@@ -35,7 +35,7 @@ def run(artifacts: Path, name: str, *found: Result) -> Path:
 
 
 def dump(index: Index) -> dict[str, list[Row]]:
-    """All rows of each table in the order of the key: equal indexes give equal dumps."""
+    """Rows of each table in the order of the key: equal indexes give equal dumps."""
     tables = (series, points, judgements)
     return {table.name: index._all(select(table).order_by(*table.primary_key)) for table in tables}
 

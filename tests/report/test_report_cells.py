@@ -1,4 +1,4 @@
-"""What the page says of cells, from hand-written records: rates, latency, doubts, trials."""
+"""The page's words on cells, from hand-written records: rates, latency, doubts, trials."""
 
 from __future__ import annotations
 

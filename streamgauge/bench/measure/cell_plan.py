@@ -1,4 +1,4 @@
-"""All that it takes to measure cells, apart from their streams."""
+"""The plan of a measurement: cells, and how they are measured."""
 
 from __future__ import annotations
 
