@@ -27,7 +27,7 @@ FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
 @dataclass(frozen=True)
 class Summary:
-    """How the stages of a run ended, and what it has measured."""
+    """Summary of a run: how its stages ended, and what it has measured."""
 
     run: str
     started_at: str | None = None  # None: its stages cannot be read

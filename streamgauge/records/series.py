@@ -10,7 +10,7 @@ from streamgauge.base.environment import Machine
 
 @dataclass(frozen=True)
 class SeriesHead:
-    """What a series measures, and on which machine."""
+    """Head of a series: what it measures, and on which machine."""
 
     key: str
     benchmark: str
