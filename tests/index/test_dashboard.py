@@ -181,7 +181,7 @@ def test_an_empty_index_is_a_page_too(tmp_path: Path) -> None:
     assert answer.out == f"page: {tmp_path / 'p.html'}\n"
     assert "The index holds no results yet." in (tmp_path / "p.html").read_text()
     answer = run(Call(["dashboard", "--out", str(tmp_path / "p.html"), "--artifacts", str(tmp_path), "--json"]))
-    assert answer.json == {"page": str(tmp_path / "p.html"), "told": []}
+    assert answer.json == {"page": str(tmp_path / "p.html"), "changes": []}
     run(Call(["dashboard", "--out", str(tmp_path / "no" / "p.html"), "--artifacts", str(tmp_path)])).refused(
         "cannot be written"
     )

@@ -211,7 +211,7 @@ def dashboard(
 
     index = _existing(artifacts, database)
     changes = dashboard.build(index, out, looks(index))
-    tell("\n".join([*changes, f"page: {out}"]), {"page": out, "told": changes}, as_json)
+    tell("\n".join([*changes, f"page: {out}"]), {"page": out, "changes": changes}, as_json)
 
 
 def gc(
