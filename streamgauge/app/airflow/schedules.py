@@ -9,7 +9,7 @@ from streamgauge.config import Benchmark
 def schedules(benchmark: Benchmark) -> dict[str, str]:
     """Maps the schedule keys that the benchmark file sets to their cron expressions."""
     nightly = benchmark.nightly.schedule if benchmark.nightly else None
-    return {key: found for key, found in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if found}
+    return {key: cron for key, cron in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if cron}
 
 
 def check(benchmark: Benchmark) -> None:
