@@ -29,7 +29,6 @@ from streamgauge.results.index.tables import judgements, points, series
 Row = dict[str, Any]
 log = logging.getLogger("streamgauge")
 _POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
-_BATCH = 500
 
 
 def series_key(result: Result) -> str:
@@ -280,14 +279,6 @@ def _judgement_of(row: Row) -> Judgement:
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:
     """Inserts the rows that are not there yet; returns their number."""
-    new = 0
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    for some in _batches(rows):
-        adding = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
-        new += len(connection.execute(adding, some).all())
-    return new
-
-
-def _batches(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    for begin in range(0, len(rows), _BATCH):
-        yield list(rows[begin : begin + _BATCH])
+    adding = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
+    return len(connection.execute(adding, rows).all()) if rows else 0

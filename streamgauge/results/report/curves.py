@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from streamgauge.bench.answers import functional
 from streamgauge.records.judgement import SELF, Acceptance, Judgement, Look, Step
-from streamgauge.records.series import Point, SeriesHead
-from streamgauge.results.index import Index
+from streamgauge.records.series import Point
 from streamgauge.results.index.history import History
 from streamgauge.stats.changes import SEGMENT
 from streamgauge.stats.suspects import higher_is_better
@@ -76,10 +75,6 @@ class Curve(History):
             LevelChange(index, step, sound[index], outcomes.get(index, "suspect: not rerun"))
             for index, step in steps.items()
         ]
-
-
-def curve_of(index: Index, head: SeriesHead, look: Look) -> Curve:
-    return Curve(head, index.history(head.key), index.judged(head.key), look)
 
 
 def _outcome_of(judged: Judgement) -> str:

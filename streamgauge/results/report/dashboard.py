@@ -34,7 +34,7 @@ from streamgauge.results.report.blocks import (
     share,
 )
 from streamgauge.results.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
-from streamgauge.results.report.curves import Curve, curve_of
+from streamgauge.results.report.curves import Curve
 from streamgauge.results.report.layout import fill, publish
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.stats.changes import SEGMENT
@@ -49,8 +49,9 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
 
     looks: what nights saw in each series, by its key.
     """
-    series = index.series()
-    curves = [curve_of(index, one, looks.get(one.key, Look())) for one in series]
+    curves = [
+        Curve(one, index.history(one.key), index.judged(one.key), looks.get(one.key, Look())) for one in index.series()
+    ]
     outcome = _outcome(curves)
     drawn = [curve for curve in curves if curve.head.metric not in standing.SHOWN_APART]
     sections = [*standing.sections(index, curves), _summary(drawn)]
