@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamgauge.bench.answers import functional
 from streamgauge.records.judgement import SELF, Acceptance, Judgement, Look, Step
@@ -26,7 +26,7 @@ class LevelChange:
 class Curve(History):
     """A series with its changes of level."""
 
-    look: Look
+    look: Look = field(default_factory=Look)
 
     @property
     def label(self) -> str:

@@ -49,9 +49,7 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
 
     looks: what nights saw in each series, by its key.
     """
-    curves = [
-        Curve(one, index.history(one.key), index.judged(one.key), looks.get(one.key, Look())) for one in index.series()
-    ]
+    curves = [replace(Curve.of(index, one), look=looks.get(one.key, Look())) for one in index.series()]
     outcome = _outcome(curves)
     drawn = [curve for curve in curves if curve.head.metric not in standing.SHOWN_APART]
     sections = [*standing.sections(index, curves), _summary(drawn)]
