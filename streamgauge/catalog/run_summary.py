@@ -85,7 +85,15 @@ def summary(path: Path) -> Summary | None:
 
 
 def _page(run: Path) -> str | None:
-    return str(run / PAGE) if (run / PAGE).exists() else None
+    return str(run / PAGE) if has(run, PAGE) else None
+
+
+def has(run: Path, name: str) -> bool:
+    """True if a run has that file; False also if this user may not look into its folder."""
+    try:
+        return (run / name).exists()
+    except PermissionError:
+        return False
 
 
 def search_of(cell: Path) -> SearchAnswer:

@@ -122,7 +122,7 @@ def open_(
                 f"{run}: this run has no page, as its stage report has not ended; see `streamgauge runs show`"
             )
     else:
-        pages = [path / PAGE for path in store_at(artifacts).runs() if (path / PAGE).exists()]
+        pages = [path / PAGE for path in store_at(artifacts).runs() if run_summary.has(path, PAGE)]
         if not pages:
             raise UserError(f"{artifacts}/runs: found no run with a page; `streamgauge run` makes one")
         page = max(pages, key=lambda page: page.stat().st_mtime)

@@ -41,7 +41,7 @@ def _rows(root: Path, one: Summary) -> Iterator[list[Cell]]:
         problem = one.problem.replace(f"{root}/", "")
         states, worst = "; ".join(filter(None, (states, f"not readable: {problem}"))), "bad"
     began = one.started_at[:16].replace("T", " ") if one.started_at else MISSING
-    pages = [name for name in _PAGES if (root / "runs" / one.run / name).exists()]
+    pages = [name for name in _PAGES if run_summary.has(root / "runs" / one.run, name)]
     links: list[Cell] = [Text(_PAGES[name], href=f"runs/{one.run}/{name}") for name in pages]
     for link in links or [None]:
         yield [Text(one.run, code=True), began, Text(states, worst), one.figures, link]
