@@ -59,11 +59,12 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     """Show the stages of a run with their times and what made them fail, its figures, and its page."""
     path = known_run(store_at(artifacts).runs(), run)
     stages, figures = last_attempts(path), results.read(path)
+    compared, lost = comparisons(path), losses(path)
     if as_json:
         shown = [stage.model_dump(mode="json", exclude={"version", "at", "environment"}) for stage in stages]
-        lost = {cell: vars(loss) for cell, loss in losses(path).items()}
-        more = {"records": shown, "results": [vars(one) for one in figures], "lost_at_own_speed": lost}
-        more["comparisons"] = [one.model_dump(mode="json") for one in comparisons(path)]
+        more = {"records": shown, "results": [vars(one) for one in figures]}
+        more["lost_at_own_speed"] = {cell: vars(loss) for cell, loss in lost.items()}
+        more["comparisons"] = [one.model_dump(mode="json") for one in compared]
         typer.echo(json.dumps({**(asdict(known) if (known := summary(path)) else {}), **more}))
         return
     for stage in stages:
@@ -72,9 +73,9 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         typer.echo(f"{stage.state:8} {took:>10}  {stage.stage} {scope}{f': {stage.error}' if stage.error else ''}")
     for one in figures:
         typer.echo(f"{_name(one)}  {one.text}")
-    for compared in comparisons(path):
-        typer.echo(f"{compared.experiment} {compared.workload} {compared.system}: {compared.sentence}")
-    for cell, loss in losses(path).items():
+    for ratio in compared:
+        typer.echo(f"{ratio.experiment} {ratio.workload} {ratio.system}: {ratio.sentence}")
+    for cell, loss in lost.items():
         typer.echo(f"{cell}: {loss.sentence}")
     if (path / PAGE).exists():
         typer.echo(f"page: {path / PAGE}")
