@@ -62,10 +62,11 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     compared, lost = comparisons(path), losses(path)
     if as_json:
         shown = [stage.model_dump(mode="json", exclude={"version", "at", "environment"}) for stage in stages]
-        more = {"records": shown, "results": [vars(one) for one in figures]}
-        more["lost_at_own_speed"] = {cell: vars(loss) for cell, loss in lost.items()}
-        more["comparisons"] = [one.model_dump(mode="json") for one in compared]
-        typer.echo(json.dumps({**(asdict(known) if (known := summary(path)) else {}), **more}))
+        facts = {**(asdict(known) if (known := summary(path)) else {}), "records": shown}
+        facts["results"] = [vars(one) for one in figures]
+        facts["lost_at_own_speed"] = {cell: vars(loss) for cell, loss in lost.items()}
+        facts["comparisons"] = [one.model_dump(mode="json") for one in compared]
+        typer.echo(json.dumps(facts))
         return
     for stage in stages:
         took = "" if stage.seconds is None else f"{stage.seconds:8.1f} s"
