@@ -163,7 +163,7 @@ def test_what_goes_over_all_runs_names_one_that_cannot_be_read_and_goes_on(
     command: Callable[[Benchmark, Store], str],
     damage: str,
 ) -> None:
-    for name in FILES:
+    for name in (*OVER_ALL[command], "manifest"):
         caplog.clear()
         text = command(*damaged(recorded, tmp_path, name, damage)) + caplog.text
         is_named = name in OVER_ALL[command] and (name, damage) not in HARMLESS
