@@ -59,7 +59,7 @@ lint: setup ## Check style and types
 
 docs: setup ## Render the documentation as web pages, in site/; a broken link is an error
 	@UV_PROJECT_ENVIRONMENT=.venv $(BIN)/uv sync --quiet --frozen --inexact --all-extras --group docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@scripts/docs.sh
 	@echo "site/index.html"
 
 ui: setup ## Start Airflow with its web page; Ctrl-C stops all of it
