@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.field_types import Model, Name
+from streamgauge.base.field_types import Model, Name
 from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from streamgauge.base.field_types import Delay, Model, Name, Percent, PositiveFloat
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay, Model, Name, Percent, PositiveFloat
 
 #: functions with the signature of `recovery`
 VERDICTS = Parts("verdicts", {"recovery": "streamgauge.bench.search.verdict:recovery"}, "function")

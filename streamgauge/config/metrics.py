@@ -6,9 +6,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from streamgauge.base.field_types import Delay, Model, SecretHeaders, check_delivery
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay, Model, SecretHeaders, check_delivery
 
 #: classes that are called with their MetricsSink
 SINKS = Parts(

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from streamgauge.base.field_types import Delay, Model, SecretHeaders, check_delivery
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay, Model, SecretHeaders, check_delivery
 
 
 class Webhook(Model):

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from streamgauge.base import secrets
 from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Damaged, UserError
+from streamgauge.base.field_types import Model
 from streamgauge.base.jsonl import read_record, write_record
 from streamgauge.base.places import small_text
 from streamgauge.base.seals import SEAL, unsealed
@@ -20,7 +21,6 @@ from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
-from streamgauge.config.field_types import Model
 
 M = TypeVar("M", bound=Model)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from streamgauge.base.field_types import ByteCount, Model
 from streamgauge.base.units import parse_bytes
-from streamgauge.config.field_types import ByteCount, Model
 
 
 class Retention(Model):

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator, model_validator
 
+from streamgauge.base.field_types import Delay, Model, Ratio
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
-from streamgauge.config.field_types import Delay, Model, Ratio
 
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds

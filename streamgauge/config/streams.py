@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from streamgauge.base.field_types import Delay, Model, Name, Percent
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay, Model, Name, Percent
 
 
 def _one_csv(outputs: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, Ge
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from streamgauge.base.field_types import Model, Name
 from streamgauge.base.plugins import Parts
-from streamgauge.config.field_types import Model, Name
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
 #: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay, Model
 
 
 class Timeouts(Model):

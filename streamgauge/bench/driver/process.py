@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.field_types import Model
 from streamgauge.base.places import place
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.agent import Agent, driver_of
@@ -22,7 +23,6 @@ from streamgauge.bench.driver.schedule import check_rate, check_seconds
 from streamgauge.bench.driver.server import Server
 from streamgauge.bench.driver.serving import Serving
 from streamgauge.catalog.manifests import MANIFEST, Artifact, read_manifest
-from streamgauge.config.field_types import Model
 
 TOKEN = "STREAMGAUGE_TOKEN"  # an environment variable: everybody on the host can see arguments
 

@@ -15,10 +15,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
+from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.places import small_text
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.ids import KINDS
-from streamgauge.config.field_types import Delay, Model
 from streamgauge.config.systems import Reached, System
 from streamgauge.streams.kafka import security
 

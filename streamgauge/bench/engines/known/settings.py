@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from streamgauge.base.field_types import Delay
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import System
 
 

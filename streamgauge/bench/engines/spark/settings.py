@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.field_types import Delay
 from streamgauge.base.shipped import tools
 from streamgauge.base.units import Duration
-from streamgauge.config.field_types import Delay
 from streamgauge.config.systems import Reached, Semantics, System, resolved
 
 JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it

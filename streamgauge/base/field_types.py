@@ -1,4 +1,4 @@
-"""Field types that the models of the benchmark file share."""
+"""Field types that models of files share, and the form of such models."""
 
 from __future__ import annotations
 
