@@ -22,9 +22,9 @@ from rich.table import Table
 from benchmarks.search import as_markdown
 from streamgauge.bench.measure import shared_search
 from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import earlier
-from streamgauge.bench.measure.settings_hash import plan_key
 from streamgauge.bench.search.shared import Measured, ratio
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, load
@@ -57,7 +57,7 @@ def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) ->
     directories = [place / cell.name for cell in cells]
     for directory in directories:
         directory.mkdir(parents=True)
-    keys = [plan_key(benchmark, store, cell) for cell in cells]
+    keys = [CellRun(benchmark, store, cell, place).plan_key for cell in cells]
     with (
         measuring(str(place)) as token,
         ready(benchmark, store, cells[0], place / "work", others=cells[1:]) as bench,

@@ -12,22 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict
 from itertools import pairwise
 from statistics import median, stdev
 
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.bench.measure.yardstick import Yard, Yardstick, moved, steal
-
-COLUMNS: dict[str, Callable[[Yard], float]] = {
-    "units per CPU second of wall time": lambda yard: yard.units_per_s,
-    "the same, slowest CPU": lambda yard: yard.slowest_units_per_s,
-    "units per second of CPU time": lambda yard: yard.units_per_s * yard.cpu_wall_seconds / yard.cpu_seconds,
-    "wall seconds of a run": lambda yard: yard.wall_seconds,
-}
+from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
 
 
 def main() -> None:
@@ -43,26 +34,24 @@ def main() -> None:
         stick = Yardstick(args.cpus)
     except ValueError as problem:
         parser.error(str(problem))
-    yards, before = [], steal(stick.cpus)
+    speeds, before = [], steal(stick.cpus)
     for _ in range(args.repeats):
-        yards.append(stick.run())
+        speeds.append(stick.run())
         time.sleep(args.pause_s)
-    shares = steal(stick.cpus).since(before)
+    stolen = steal(stick.cpus).stolen_since(before)
     if args.json:
-        print(json.dumps({"runs": [asdict(yard) for yard in yards], "meanwhile": asdict(shares)}))
+        print(json.dumps({"units_per_s": speeds, "stolen": stolen}))
         return
     cpus = ", ".join(map(str, stick.cpus))
     table = Table("", "median", "least", "most", "spread", "sd", title=f"{args.repeats} runs on CPUs {cpus}")
-    for name, value in COLUMNS.items():
-        values = [value(yard) for yard in yards]
-        middle = median(values)
-        shown = [f"{figure:,.4g}" for figure in (middle, min(values), max(values))]
-        table.add_row(name, *shown, f"{(max(values) - min(values)) / middle:.1%}", f"{stdev(values) / middle:.1%}")
+    middle, least, most = median(speeds), min(speeds), max(speeds)
+    shown = [f"{figure:,.4g}" for figure in (middle, least, most)]
+    table.add_row("units/s of a CPU", *shown, f"{(most - least) / middle:.1%}", f"{stdev(speeds) / middle:.1%}")
     console = Console(width=120)
     console.print(table)
     console.print(
-        f"moved from one run to the next: {sum(moved(*pair) for pair in pairwise(yards))} of {args.repeats - 1}; "
-        f"over all of it these CPUs were busy for {shares.busy:.1%}, and {shares.steal:.2%} was stolen"
+        f"moved from one run to the next: {sum(moved(*pair) for pair in pairwise(speeds))} of {args.repeats - 1}; "
+        f"{stolen:.2%} of these CPUs' time was stolen meanwhile"
     )
 
 

@@ -21,6 +21,7 @@ import pytest
 
 from streamgauge.base import secrets
 from streamgauge.streams.stages.session import quick_jvm
+from tests.plugins import installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,16 @@ QUICK_SECONDS = 30
 @pytest.fixture(autouse=True)
 def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_known", set())
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Installs the example package for a test; returns the folder in which it lies."""
+    place = installed(tmp_path / "site")
+    monkeypatch.syspath_prepend(str(place))
+    for name in [name for name in sys.modules if name.startswith("streamgauge_example")]:
+        monkeypatch.delitem(sys.modules, name)
+    return place
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

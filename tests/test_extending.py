@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from streamgauge.catalog.run_log import RunLog
-from tests.measure.benches import EVENTS, write_bench
+from tests.measure.benches import CELL, EVENTS, write_bench
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -46,6 +46,7 @@ half = ticks[len(ticks) // 2]
 assert abs(half - 293) <= 1, half  # 1 - sqrt(1/2) of a second
 """
 
+COMMAND = "from streamgauge.app.cli import main; main()"
 RATE = ("--rate", "500", "--seconds", "2")
 #: prints what follows from a stage's row: its task, behind what it reads, and its row in the README
 FOLLOW = """
@@ -167,3 +168,35 @@ def test_a_verdict_and_a_sink_are_named_in_the_benchmark_file(checkout: Path) ->
     said = run(checkout, "-c", "from streamgauge.app.cli import main; main()", *command)
     assert re.search(r"sustainable.*an event waited for \d+\.\d\d s", said), said
     assert lines.read_text().strip(), "metrics were pushed"
+
+
+def test_a_measurement_is_a_folder_and_a_row(checkout: Path) -> None:
+    """The measurement of the example package works within the project, too."""
+    room = checkout / "streamgauge" / "bench" / "measurements"
+    shutil.copytree(ROOT / "examples" / "plugin" / "streamgauge_example" / "pauses", room / "example_pauses")
+    for file in (room / "example_pauses").glob("*.py"):
+        text = file.read_text().replace("streamgauge_example.pauses", "streamgauge.bench.measurements.example_pauses")
+        file.write_text(text)
+    row = '        "example_pauses": "streamgauge.bench.measurements.example_pauses:PAUSES",\n'
+    insert(room / "__init__.py", '    "measurements",\n    {\n', row)
+    shutil.copytree(ROOT / "jobs", checkout / "jobs")
+    bench = write_bench(checkout, capacity=40_000, batch_cost="20ms")
+    raw = yaml.safe_load(bench.file.read_text())
+    bench.file.write_text(yaml.safe_dump({**raw, "example_pauses": {"rate": 2000, "seconds": 1}}))
+    log = RunLog(bench.store.run("r"))
+    with log.stage("validate", {"experiment": "e"}):
+        pass
+    arguments = ("--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r")
+    cell = ("--experiment", "e", "--workload", "all", "--system", "known")
+    run(checkout, "jobs/measure.py", "--stage", "example_pauses", *arguments, *cell)
+    done = log.latest("example_pauses", **CELL.model_dump())
+    assert done is not None
+    assert (done.state, 0.02 < done.outcome["longest_pause_s"] < 1) == ("done", True)
+    assert "longest_pause_s" in run(checkout, "-c", COMMAND, "schema", "--record", "example_pauses")
+    bench.file.write_text(yaml.safe_dump({**raw, "example_pauses": {"rte": 2000}}))
+    assert "example_pauses.rte: unknown key; did you mean rate?" in run(
+        checkout, "-c", COMMAND, "check", str(bench.file), mistake=True
+    )
+    (checkout / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "test_floors.py", checkout / "tests")
+    run(checkout, "-m", "pytest", "-q", "tests/test_floors.py", "-k", "example_pauses or roles or circle")

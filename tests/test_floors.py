@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.bench import measurements
 from streamgauge.config.systems import ENGINES, settings_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,13 +24,17 @@ WINGS: dict[str, tuple[str, ...]] = {
     "records": (),
     "catalog": (),
     "metrics": (),
-    "streams": ("lateness", "disorder", "nexmark", "kafka", "text", "stages"),
+    "streams": ("lateness", "disorder", "nexmark", "kafka", "sources", "text", "stages"),
     "bench": (
         "workloads", "search", "oracle", "driver", "publish", "compare", "measure", "engines", "answers",
+        "measurements",
     ),
     "results": ("index", "report"),
     "app": ("nights", "airflow", "cli", "python"),
 }  # fmt: skip
+#: files of a measurement (bench/measurements/NAME/), by their role: each stands where its role stands
+ROLES = {"": "config", "section": "config", "record": "records", "stage": "bench.measure", "page": "results.report"}
+MEASUREMENTS = "bench.measurements"
 FLOORS = [f"{wing}.{room}" if room else wing for wing, rooms in WINGS.items() for room in (rooms or ("",))]
 HEAVY = {"pyspark", "great_expectations", "airflow", "plotly", "jinja2", "selenium", "duckdb", "polars", "sqlalchemy"}
 ALLOWED_HEAVY = {
@@ -51,7 +56,12 @@ MOST_LINES = 350
 
 
 def room(module: str) -> str:
-    """The room of a module, such as "bench.driver"; the wing itself for a file that lies in no room, "" for none."""
+    """The room of a module, such as "bench.driver"; the wing itself for a file that lies in no room, "" for none.
+
+    The file of a measurement has the room of its role.
+    """
+    if f"{module}.".startswith(f"streamgauge.{MEASUREMENTS}."):
+        return ROLES.get(".".join(module.split(".")[4:5]), ROLES[""])
     parts = module.split(".")[1:3]
     if not parts:
         return ""
@@ -106,6 +116,18 @@ def test_imports_run_downwards(file: Path) -> None:
         if here in QUIET and file.name not in SOCKET_ALLOWED:
             talks = top in NETWORK and not module.startswith("urllib.parse")  # which only takes texts apart
             assert not talks, f"{here} imports {top}"
+
+
+def test_a_measurement_s_files_have_roles_and_it_names_each_part_where_its_role_stands() -> None:
+    folders = [file.parent for file in (PACKAGE / "bench" / "measurements").glob("*/__init__.py")]
+    assert {folder.name for folder in folders} == set(measurements.MEASUREMENTS.built_in)
+    for folder in folders:
+        assert {file.stem.replace("__init__", "") for file in folder.glob("*.py")} <= set(ROLES), folder
+        declared = measurements.package_of(folder.name)
+        places = {"section": declared.section, "stage": declared.measure, "page": declared.blocks}
+        assert {role: room(place.replace(":", ".")) for role, place in places.items()} == {r: ROLES[r] for r in places}
+        assert {room(place.replace(":", ".")) for place in declared.records.values()} == {"records"}
+        assert not declared.seconds or room(declared.seconds) == ROLES["stage"]
 
 
 #: who may import an engine besides its own folder, and why
@@ -185,6 +207,7 @@ def test_nobody_asks_which_engine_it_is(file: Path) -> None:
 
 LOAD = """
 import sys
+from streamgauge.bench import measurements
 from streamgauge.config.systems import ENGINES, settings_of
 for engine in ENGINES.built_in:
     settings_of(engine)
@@ -244,4 +267,4 @@ def test_each_stage_has_its_job() -> None:
     from streamgauge.catalog.stages import BY_NAME
 
     jobs = {file.stem for file in (ROOT / "jobs").glob("*.py")}
-    assert set(BY_NAME) == jobs
+    assert {stage.job for stage in BY_NAME.values()} == jobs

@@ -30,21 +30,11 @@ from streamgauge.streams.stages.session import library_zip
 from tests.command import Call, run
 from tests.measure.benches import write_bench
 from tests.oracle.test_duck import events
-from tests.plugins import installed
 
 NAME = "example.extremes"
 SPEC = Spec(NAME, "name", "amount", 10_000_000)
 MINE = {"name": "w", "query": NAME, "key": "carrier", "value": "flight"}
 CODE = ("code", "workloads.w.query", "streamgauge_example.extremes:EXTREMES")
-
-
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = installed(tmp_path / "site")
-    monkeypatch.syspath_prepend(str(place))
-    for name in [name for name in sys.modules if name.startswith("streamgauge_example")]:
-        monkeypatch.delitem(sys.modules, name)
-    return place
 
 
 def test_without_the_package_its_parts_are_unknown() -> None:

@@ -114,7 +114,7 @@ def test_shipped_files_are_found_from_another_folder(installed: Installed) -> No
 
 
 def test_in_a_clone_they_lie_beside_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (CLONE, shipped("jobs/search.py"), tools()) == (ROOT, ROOT / "jobs" / "search.py", ROOT / ".venvs")
+    assert (CLONE, shipped("jobs/measure.py"), tools()) == (ROOT, ROOT / "jobs" / "measure.py", ROOT / ".venvs")
     monkeypatch.setenv("STREAMGAUGE_TOOLS", "/opt/made")
     assert tools() == Path("/opt/made")
     with pytest.raises(UserError, match=r"/jobs/none.py: is missing; install the wheel with its extra `all`, or run"):

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,6 +48,11 @@ class Parts:
         """Returns the part of this name. Raises UserError, one line that begins with the key."""
         part = self.built_in.get(name) or self._place(name, key)
         return loaded(part, key) if isinstance(part, str) else part
+
+    def version(self, name: str) -> str | None:
+        """Returns package and version of a part that a package registers; None for other parts."""
+        packages = {} if name in self.built_in else _registered(self.kind).get(name, {})
+        return next((f"{package} {version(package)}" for package in packages.values()), None)
 
     def packages(self) -> dict[Path, Path]:
         """Maps packages that register parts, as folders or files of single modules, to the namespaces around them.

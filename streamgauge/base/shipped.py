@@ -20,7 +20,7 @@ INSTALL = "install the wheel with its extra `all`, or run `make setup` in a clon
 
 
 def shipped(name: str) -> Path:
-    """The path of a shipped file or folder, such as jobs/search.py. Raises UserError if it is missing."""
+    """The path of a shipped file or folder, such as jobs/measure.py. Raises UserError if it is missing."""
     path = SHIPPED / name
     if not path.exists():
         raise UserError(f"{path}: is missing; {INSTALL}")

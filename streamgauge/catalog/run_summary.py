@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.loss import Loss
 from streamgauge.records.result import Result
-from streamgauge.records.search import SearchAnswer
 
 T = TypeVar("T")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from streamgauge.bench.measurements import AFTER_SEARCH, MEASUREMENTS, package_of
 from streamgauge.config import Benchmark
 
 Scope = Literal["benchmark", "experiment", "cell", "pair"]
@@ -12,7 +14,7 @@ Scope = Literal["benchmark", "experiment", "cell", "pair"]
 
 @dataclass(frozen=True)
 class Stage:
-    name: str  # also jobs/<name>.py and the task's name
+    name: str  # also the task's name and, unless it is a measurement, jobs/<name>.py
     reads: tuple[str, ...]
     writes: str
     scope: Scope  # once per benchmark, per experiment, per cell, or for a pair of systems
@@ -23,11 +25,29 @@ class Stage:
     always: bool = False  # also after another stage has failed: it works with what there is
     records: bool = False  # reads records alone, hence needs no cluster
     in_turns: bool | None = None  # only where cells take turns (True), or one follows another (False)
+    is_measurement: bool = False  # of a cell, by jobs/measure.py; only if the file has its section
 
     @property
     def stays(self) -> bool:
         """True if the stage runs on the host of its task even with a cluster: its lock and its processes are there."""
         return self.measures or self.records
+
+    @property
+    def job(self) -> str:
+        """Name of its file in jobs/; all measurements have one."""
+        return "measure" if self.is_measurement else self.name
+
+    def arguments(self, scope: Mapping[str, str]) -> list[str]:
+        """Arguments by which its job knows what it runs for."""
+        own = {"stage": self.name} if self.is_measurement else {}
+        return [f"--{key}={value}" for key, value in {**own, **scope}.items()]
+
+
+def _own_measurements() -> Iterator[Stage]:
+    for name in MEASUREMENTS.built_in:
+        package = package_of(name)
+        in_turns = False if package.in_turns else None
+        yield Stage(name, package.needs, name, "cell", True, package.does, in_turns=in_turns, is_measurement=True)
 
 
 STAGES: tuple[Stage, ...] = (
@@ -46,13 +66,10 @@ STAGES: tuple[Stage, ...] = (
     Stage("turns", ("stream", "validation"), "turns", "benchmark", True,
           "with several experiments: searches in rounds, whose cells share a process; then measures latency",
           always=True, in_turns=True),
-    Stage("search", ("stream", "validation"), "search", "cell", True,
-          "finds the highest rate that the system sustains", in_turns=False),
-    Stage("latency", ("stream", "search"), "latency", "cell", True,
-          "measures latency at fractions of that rate", in_turns=False),
-    Stage("report", ("events", "profile", "stream", "validation", "answers", "turns", "search", "latency"), "page",
+    *_own_measurements(),
+    Stage("report", ("events", "profile", "stream", "validation", "answers", "turns", *MEASUREMENTS.built_in), "page",
           "benchmark", False, "puts everything on one HTML page", always=True, records=True),
-    Stage("regressions", ("answers", "turns", "search", "latency", "page"), "judgements", "benchmark", True,
+    Stage("regressions", ("answers", "turns", *MEASUREMENTS.built_in, "page"), "judgements", "benchmark", True,
           "every night: judges the run against earlier nights, reruns suspects, draws the page of all nights",
           nightly=True, always=True),
 )  # fmt: skip
@@ -60,19 +77,44 @@ STAGES: tuple[Stage, ...] = (
 RELEASE = Stage("release", ("stream",), "release verdict", "pair", True,
                 "compares a candidate with a baseline: answers, capabilities, latency and CPU in turns")  # fmt: skip
 BY_NAME = {stage.name: stage for stage in (*STAGES, RELEASE)}
+_TURNED = tuple(stage.name for stage in STAGES if stage.in_turns is False)
+
+
+def stage_of(name: str) -> Stage:
+    """Returns the stage of that name, or of a measurement that a package registers, of whose code nothing is imported.
+
+    Raises UserError for an unknown name.
+    """
+    if name in BY_NAME:
+        return BY_NAME[name]
+    MEASUREMENTS.check(name, "stage")
+    does = f"measures by {MEASUREMENTS.outside(name)}"
+    return Stage(name, AFTER_SEARCH, name, "cell", True, does, is_measurement=True)
 
 
 def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
     """Lists the stages of a run of this benchmark, in their order."""
+    in_turns, sections = benchmark.search.in_turns, benchmark.sections
+    last = max(number for number, stage in enumerate(STAGES) if stage.is_measurement)
+    outside = tuple(stage_of(name) for name in sections if name not in BY_NAME)
     has_cells = bool(benchmark.all_cells())
     return [
-        stage
-        for stage in STAGES
+        replace(stage, reads=_reads(stage, outside, in_turns=bool(in_turns)))
+        for stage in (*STAGES[: last + 1], *outside, *STAGES[last + 1 :])
         if (has_cells or (stage.scope != "cell" and not stage.in_turns))
-        and stage.in_turns in (None, benchmark.search.in_turns)
+        and (not stage.is_measurement or stage.name in sections)
+        and stage.in_turns in (None, in_turns)
         and stage.source in ("any", benchmark.source.format)
         and (nightly or not stage.nightly)
     ]
+
+
+def _reads(stage: Stage, outside: tuple[Stage, ...], *, in_turns: bool) -> tuple[str, ...]:
+    """Kinds that a stage of a run reads. Where cells take turns, the stage turns writes what some measurements do."""
+    turned = _TURNED if in_turns and stage.is_measurement else ()
+    reads = dict.fromkeys("turns" if kind in turned else kind for kind in stage.reads)
+    others = [one.writes for one in outside] if {*MEASUREMENTS.built_in} <= {*reads} else []
+    return (*reads, *others)
 
 
 def scopes_of(benchmark: Benchmark, scope: Scope) -> list[dict[str, str]]:

@@ -9,7 +9,10 @@ from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model, Name
-from streamgauge.config.measuring import Latency, Release, Replay, Search, Suite, Workload
+from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements.latency.section import Latency
+from streamgauge.bench.measurements.search.section import Search
+from streamgauge.config.measuring import Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly
 from streamgauge.config.retention import Retention
@@ -138,6 +141,11 @@ class Benchmark(Model):
             alone = bool(self.replay.remote) or not self.system(cell.system).shares
             groups.setdefault((cell.workload, cell.system, cell.experiment if alone else ""), []).append(cell)
         return list(groups.values())
+
+    @property
+    def sections(self) -> dict[str, Section]:
+        """Settings of the measurements of its cells, by their names: search, latency, and those that it asks for."""
+        return {name: value for name, value in self if isinstance(value, Section)}
 
     def experiment(self, name: str) -> Experiment:
         return pick(self.experiments, name, "experiment")

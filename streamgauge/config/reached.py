@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.config.benchmark import Benchmark
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS, MetricsSink
 from streamgauge.config.nightly import Nightly, Webhook
+from streamgauge.config.source import Source
 from streamgauge.config.systems import Reached
 
 _REMOTE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/+.")
@@ -35,10 +37,7 @@ def without_own(benchmark: Benchmark) -> Benchmark:
 
 
 def _all(benchmark: Benchmark) -> Iterator[Reached]:
-    source = benchmark.source
-    for key, names in (("files", source.files), ("expectations", source.expectations)):
-        for name in names:
-            yield from _store(f"source.{key}", name)
+    yield from _source(benchmark.source)
     yield from _own_code(benchmark)
     for system in benchmark.systems:
         for one in system.reached():
@@ -62,6 +61,17 @@ def _own_code(benchmark: Benchmark) -> Iterator[Reached]:
     for workload in benchmark.workloads:
         if code := workload.own_code:
             yield Reached("code", f"workloads.{workload.name}.query", code)
+    for name in benchmark.sections:
+        if code := MEASUREMENTS.outside(name):
+            yield Reached("code", name, code)
+
+
+def _source(source: Source) -> Iterator[Reached]:
+    for key, names in (("files", source.files), ("expectations", source.expectations)):
+        for name in names:
+            yield from _store(f"source.{key}", name)
+    if source.own_code:
+        yield Reached("code", "source.format", source.own_code)
 
 
 def _store(key: str, name: str) -> Iterator[Reached]:

@@ -21,6 +21,7 @@ from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
+from streamgauge.config.sections import benchmark_model
 
 M = TypeVar("M", bound=Model)
 
@@ -53,11 +54,11 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         )
     base = path.parent
     if "dataSource" in raw:
-        benchmark = parse(Benchmark, from_debs2019(raw, path), str(path))
+        benchmark = parse(benchmark_model(), from_debs2019(raw, path), str(path))
     elif "configuration" in raw:
-        benchmark, base = parse(Benchmark, _from_manifest(raw, path), str(path)), Path()
+        benchmark, base = parse(benchmark_model(), _from_manifest(raw, path), str(path)), Path()
     else:
-        benchmark = mistakes.check(Benchmark, raw, mistakes.in_file(str(path), text))
+        benchmark = mistakes.check(benchmark_model(), raw, mistakes.in_file(str(path), text))
     source = benchmark.source
     located = {
         key: tuple(_located(name, base) for name in names)
@@ -120,7 +121,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Streamgauge benchmark",
-        **Benchmark.model_json_schema(schema_generator=_WrittenDefaults),
+        **benchmark_model().model_json_schema(schema_generator=_WrittenDefaults),
     }
 
 
@@ -186,4 +187,4 @@ def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
     if now is not None:
         today = {system.name: system.model_dump(mode="json") for system in now.systems}
         raw["systems"] = [secrets.restored(one, today.get(one["name"], one)) for one in raw["systems"]]
-    return parse(Benchmark, raw, str(directory / BENCHMARK))
+    return parse(benchmark_model(), raw, str(directory / BENCHMARK))

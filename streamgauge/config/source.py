@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from streamgauge.base.field_types import Delay, Model, Ratio
+from streamgauge.base.field_types import Model
+from streamgauge.base.plugins import Parts
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
-from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
+from streamgauge.base.units import Tick, TimeUnit, tick_of
+from streamgauge.config.nexmark import Nexmark
 
+#: formats of sources; a package registers a SourceFormat of streams/sources/formats.py
+FORMATS = Parts("sources", dict.fromkeys(("csv", "parquet", "jsonl", "nexmark")), "format")
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
-_LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+def _known(name: str) -> str:
+    if name not in FORMATS.built_in and FORMATS.outside(name) is None:
+        raise ValueError(f"found {name!r}, allowed: {', '.join(FORMATS.names())}, or package.module:format")
+    return name
+
+
+def _add_names(schema: dict[str, JsonValue]) -> None:
+    """Adds the formats of this project, those that packages register now, and the places of code."""
+    schema["anyOf"] = [{"enum": [*FORMATS.names()]}, {"pattern": ".:."}]
 
 
 def _column(column: object) -> object:
@@ -95,92 +118,17 @@ class TimeColumn(Model):
         return self.unit is None and self.format is None
 
 
-class Nexmark(Model):
-    """Parameters of the Nexmark event generator; the defaults are those of Apache Beam's suite."""
-
-    events: Annotated[int, Field(gt=0, lt=2**42)] = Field(default=100_000, description="number of events")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
-        default=1, description="seed of the events: the same seed gives the same events"
-    )
-    base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
-    rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
-        default=10_000, description="events per second of event time"
-    )
-    next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
-        default=None, description="a second rate: the generator then changes between the two"
-    )
-    rate_shape: Literal["square", "sine"] = Field(
-        default="sine", description="shape of the change to next_rate and back: sine in ten steps, or square in two"
-    )
-    rate_period: Delay = Field(default=Duration.parse("600s"), description="length of one change to next_rate and back")
-    person_proportion: Annotated[int, Field(gt=0)] = Field(
-        default=1, description="persons among every person_proportion + auction_proportion + bid_proportion events"
-    )
-    auction_proportion: Annotated[int, Field(gt=0)] = Field(default=3, description="auctions among as many events")
-    bid_proportion: Annotated[int, Field(gt=0)] = Field(default=46, description="bids among as many events")
-    person_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=200, description="average size of a person")
-    auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=500, description="average size of an auction")
-    bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=100, description="average size of a bid")
-    hot_auction_ratio: Ratio = Field(
-        default=2, description="ratio n: a bid names the hot auction with probability 1 - 1/n"
-    )
-    hot_seller_ratio: Ratio = Field(
-        default=4, description="ratio n: an auction names the hot seller with probability 1 - 1/n"
-    )
-    hot_bidder_ratio: Ratio = Field(
-        default=4, description="ratio n: a bid names the hot bidder with probability 1 - 1/n"
-    )
-    hot_channel_ratio: Ratio = Field(
-        default=2, description="ratio n: a bid names a hot channel with probability 1 - 1/n"
-    )
-    hot_every: Ratio = Field(
-        default=100, description="distance between hot ids: the hot one is the newest multiple of it"
-    )
-    in_flight_auctions: Ratio = Field(
-        default=100, description="number of the latest auctions from which a bid draws one that is not hot"
-    )
-    active_people: Ratio = Field(
-        default=1000, description="number of the latest persons from which one that is not hot is drawn"
-    )
-    id_lead: Annotated[int, Field(ge=0)] = Field(
-        default=10, description="number of ids that may be named before they exist"
-    )
-    first_id: Annotated[int, Field(ge=0)] = Field(default=1000, description="smallest id of persons and auctions")
-    first_category: Annotated[int, Field(ge=0)] = Field(default=10, description="smallest id of categories")
-    categories: Ratio = Field(default=5, description="number of categories")
-    out_of_order_group_size: Ratio = Field(default=1, description="events are shuffled in groups of this size")
-
-    @model_validator(mode="after")
-    def _shuffled_and_zoned(self) -> Self:
-        if self.out_of_order_group_size % 953 == 0:
-            raise ValueError(
-                f"out_of_order_group_size: found {self.out_of_order_group_size}, allowed: no multiple of 953"
-            )
-        if self.base_time.tzinfo is None:
-            raise ValueError(f"base_time: found {self.base_time}, allowed: a time with its offset, such as …Z")
-        slowest = min(self.rate, self.next_rate or self.rate)
-        first = self.base_time.timestamp()
-        if max(-first, first + self.events / slowest) > _LARGEST_S:
-            raise ValueError(
-                f"base_time: found {self.base_time}, allowed: such that all events lie between 1678 and 2261"
-            )
-        steps = {"sine": 10, "square": 2}[self.rate_shape]
-        if self.next_rate and self.rate_period.seconds < steps:
-            raise ValueError(
-                f"rate_period: found {self.rate_period}, allowed: at least {steps}s, a second for each step"
-            )
-        return self
-
-
 class Source(Model):
     """A source of events: files in declared order, and how to read them; or a generator."""
 
     files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
         default=(), description="names of the files, at least one; format nexmark has none"
     )
-    format: Literal["csv", "parquet", "jsonl", "nexmark"] = Field(
+    format: Annotated[str, AfterValidator(_known)] = Field(
         default="csv",
-        description="csv is any flat text; jsonl has one JSON object a line, and columns are paths of keys",
+        description="csv (any flat text), parquet, jsonl (one JSON object a line; columns are paths of keys), nexmark, "
+        "or a format that a package registers",
+        json_schema_extra=_add_names,
     )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
     separator: str = Field(
@@ -272,9 +220,9 @@ class Source(Model):
         self._check_names()
         if self.format == "jsonl":
             self._check_json()
-        if self.format == "parquet" and self.quote is None:
+        if self.is_typed and self.quote is None:
             raise ValueError(
-                "quote: found null, allowed for format parquet: a character, since its rows become CSV lines"
+                f"quote: found null, allowed for format {self.format}: a character, since its rows become CSV lines"
             )
         return self
 
@@ -321,6 +269,16 @@ class Source(Model):
                     "without commas, which part names in a list"
                 )
             seen.add(name.lower())
+
+    @property
+    def own_code(self) -> str | None:
+        """The package.module:name of a format that is not one of this project; None for one that is."""
+        return FORMATS.outside(self.format)
+
+    @property
+    def is_typed(self) -> bool:
+        """True if its files have rows of typed columns, which become CSV lines: Parquet, and formats of packages."""
+        return self.format == "parquet" or self.own_code is not None
 
     @property
     def kinds(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -39,6 +39,8 @@ def wrong_version(record: Mapping[str, Any]) -> str:
 class Record(Part):
     """A file that a stage writes, or one object of a list or a log. A record of another form has another version."""
 
+    #: its file holds a list of them
+    in_list: ClassVar[bool] = False
     version: Literal[1] = VERSION
 
     @classmethod

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.plugins import loaded
+from streamgauge.bench.measurements import MEASUREMENTS, package_of
 from streamgauge.records.answers import AnswerLine, Capabilities, HardQueries
 from streamgauge.records.judgement import Judgement
-from streamgauge.records.latency import LatencyRun
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.night import Delivery, NightReport
 from streamgauge.records.profile import Profile
+from streamgauge.records.record import Record
 from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition
 from streamgauge.records.result import Result
-from streamgauge.records.search import SearchAnswer
 from streamgauge.records.stages import StageLine
-from streamgauge.records.trial import LatencyTrial, MeasuredTrial, MeasuredWindow, TurnLatencies
 from streamgauge.records.validation import Validation
+
+
+def _of_measurement(name: str) -> dict[str, type[Record]]:
+    """Records that a measurement declares, by their names. Raises UserError."""
+    models: dict[str, type[Record]] = {}
+    for key, place in package_of(name).records.items():
+        model = loaded(place, name)
+        if not (isinstance(model, type) and issubclass(model, Record)):
+            raise UserError(f"{name}: {place} is no Record of streamgauge.records.record")
+        models[key] = model
+    return models
+
 
 RECORDS: dict[str, type] = {
     "stages": StageLine,
     "profile": Profile,
-    "search": SearchAnswer,
-    "windows": MeasuredWindow,
-    "trials": MeasuredTrial,
-    "latency": LatencyRun,
-    "latency-trials": LatencyTrial,
-    "latency-turns": TurnLatencies,
+    **{key: model for name in MEASUREMENTS.built_in for key, model in _of_measurement(name).items()},
     "events": EventsManifest,
     "stream": StreamManifest,
     "validation": Validation,
@@ -44,17 +52,18 @@ RECORDS: dict[str, type] = {
     "release-repetitions": Repetition,
     "release-manifest": ReleaseManifest,
 }
-#: their files hold a list of them
-_LISTS = {"latency"}
 
 
 def schema_of(name: str) -> dict[str, Any]:
     """JSON Schema of the file in which a record is written, or of a line of its log. Raises UserError."""
-    if name not in RECORDS:
-        raise UserError(f"--record: found {name!r}, allowed: {', '.join(RECORDS)}")
-    schema = TypeAdapter(RECORDS[name]).json_schema(mode="serialization")
+    models: Mapping[str, type] = RECORDS if MEASUREMENTS.outside(name) is None else _of_measurement(name)
+    if name not in models:
+        outside = (one for one in MEASUREMENTS.names() if one not in RECORDS)
+        raise UserError(f"--record: found {name!r}, allowed: {', '.join((*RECORDS, *outside))}")
+    model = models[name]
+    schema = TypeAdapter(model).json_schema(mode="serialization")
     schema["properties"]["crc32"] = {"type": "string", "description": "checksum of the other keys"}
-    if name in _LISTS:
+    if issubclass(model, Record) and model.in_list:
         parts = schema.pop("$defs", {})
         schema = {"type": "array", "items": schema, "$defs": parts}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

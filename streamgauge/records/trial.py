@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJso
 from typing_extensions import TypedDict
 
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.measurements.latency.record import Dropped
 from streamgauge.records.driver import DriverFigures, OwnFigures, ReportBody
-from streamgauge.records.latency import Dropped
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import (
     Ceiling,

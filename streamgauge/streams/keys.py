@@ -10,6 +10,7 @@ from streamgauge.base.places import place, small_text
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Experiment, Source
+from streamgauge.config.source import FORMATS
 from streamgauge.streams.disorder.delays import table
 
 
@@ -34,7 +35,8 @@ class Scaled:
 def events_key(store: Store, given: Sourced) -> str:
     """Returns the key of the events of a source."""
     source = given.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
-    return key_of("events", store.source_fingerprint(given.source.files), source, given.scale)
+    made_by = [package] if (package := FORMATS.version(given.source.format)) else []
+    return key_of("events", store.source_fingerprint(given.source.files), source, given.scale, *made_by)
 
 
 def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:

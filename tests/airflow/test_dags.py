@@ -177,7 +177,7 @@ def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> No
 
     for stage in stages:
         task = found[by_stage[stage.name]]
-        assert Path(task["application"]) == ROOT / "jobs" / f"{stage.name}.py"
+        assert Path(task["application"]) == ROOT / "jobs" / f"{stage.job}.py"
         assert task["mapped"] is (stage.scope != "benchmark")
         assert task["outlets"] == [f"streamgauge://{name}/{stage.writes}"]
         assert (task["pool"], task["slots"]) == ("streamgauge", 4 if stage.measures else 1)

@@ -13,10 +13,10 @@ from streamgauge import config
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, read_record, write_record
 from streamgauge.base.seals import SEAL
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.records.result import Result
-from streamgauge.records.search import SearchAnswer
 from tests.example_search import System, search
 from tests.flips import FLIPS, flipped
 

@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from streamgauge.config.field_types import Model
 
 from streamgauge import config
+from streamgauge.base.field_types import Model
 from tests.config.samples import SOUND
 from tests.conftest import ROOT
 

@@ -30,7 +30,7 @@ from streamgauge.base.jsonl import append_json
 from streamgauge.base.places import place
 from streamgauge.bench.engines.spark import submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
-from streamgauge.bench.measure.settings_hash import settings_hash
+from streamgauge.bench.measure.cell_run import settings_hash
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Cell, keep, load, of_run, schema

@@ -22,7 +22,8 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.ports import free_port
 from streamgauge.bench.engines.job.job_system import JobSystem
-from streamgauge.bench.measure import search_stage
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.search import stage as search_stage
 from streamgauge.bench.publish import publisher
 from streamgauge.bench.publish.broker import HOME, Broker
 from streamgauge.config import Cell
@@ -214,8 +215,9 @@ def test_a_broker_that_dies_or_whose_disk_is_full_ends_the_trial_and_serves_the_
 def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path: Path, mortal: Mortal) -> None:
     search = {"max_age": "3s", "warmup_seconds": 1, "window_seconds": 0.5, "proof_steps": 0, "processes": 1}
     bench = bench_of(tmp_path, mortal.broker, {"mine": "1.0"}, search=search)
-    cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
-    windows = search_stage.cell_directory(run, cell) / WINDOWS
+    cell = Cell(experiment="e", workload="all", system="mine")
+    cell_run = CellRun(bench.benchmark, bench.store, cell, bench.store.run("r"))
+    windows = cell_run.directory / WINDOWS
 
     def kill_after_one() -> None:
         while not read_jsonl(windows):
@@ -224,10 +226,10 @@ def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path:
 
     threading.Thread(target=kill_after_one, daemon=True).start()
     with pytest.raises(Outage, match="it started before with these settings, but failed to start again: "):
-        search_stage.run(bench.benchmark, bench.store, cell, run)
+        search_stage.run(cell_run)
     before = read_jsonl(windows)
     mortal.broker.start()
-    found = search_stage.run(bench.benchmark, bench.store, cell, run)
+    found = search_stage.run(cell_run)
     after = read_jsonl(windows)
     assert after[: len(before)] == before
     assert [record["number"] for record in after] == list(range(1, len(after) + 1))

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.bench.measure import latency, search_stage
 from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.latency import stage as latency
+from streamgauge.bench.measurements.search import stage as search_stage
 from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Cell
 from tests.cli.test_cli import call
@@ -70,11 +72,12 @@ def test_a_search_and_its_latency_tell_the_version_that_they_measured(broker: Br
         tmp_path, broker, {"mine": "1.0"}, search=search, latency={"fractions": [0.5], "seconds": 1.5}
     )  # fmt: skip
     cell, run = Cell(experiment="e", workload="all", system="mine"), bench.store.run("r")
-    found = search_stage.run(bench.benchmark, bench.store, cell, run)
+    cell_run = CellRun(bench.benchmark, bench.store, cell, run)
+    found = search_stage.run(cell_run)
     assert (found.sustainable_rate_events_per_s or 0) > 100
     assert found.correct is True
     assert found.software == {"job": "1.0"}
-    (told,) = latency.run(bench.benchmark, bench.store, cell, run)
+    (told,) = latency.run(cell_run)
     assert (told.correct, told.software) == (True, {"job": "1.0"})
     assert {record["software"]["job"] for record in read_jsonl(run / "results.jsonl")} == {"1.0"}
     assert topics(broker) == set()

@@ -21,7 +21,7 @@ from streamgauge.base.units import Duration
 from streamgauge.bench.answers import rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.cell import ReadyCell
-from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
+from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog

@@ -19,8 +19,8 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.measure.cell import ReadyCell, ready
-from streamgauge.bench.measure.latency import figures_of
 from streamgauge.bench.measure.measured import Measured
+from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Cell, load

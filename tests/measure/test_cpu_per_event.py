@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.bench.measure.latency import _cpu_between
+from streamgauge.bench.measurements.latency.stage import _cpu_between
 from streamgauge.records.measurement import Sample, TrialObservation
 
 RATE, SECONDS, BEGAN_S = 1_000.0, 20.0, 0.3

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.bench.measure.searcher import changed_speed
-from streamgauge.records.search import Doubt
+from streamgauge.bench.measurements.search.record import Doubt
 
 
 @pytest.mark.parametrize(

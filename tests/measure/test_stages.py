@@ -14,8 +14,9 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, write_json
 from streamgauge.base.seals import unsealed
-from streamgauge.bench.measure import latency, search_stage
-from streamgauge.bench.measure.search_stage import cell_directory
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.latency import stage as latency
+from streamgauge.bench.measurements.search import stage as search
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
@@ -31,9 +32,9 @@ QUICK |= {"proof_steps": 1, "margin": 0.3, "yardstick": True}
 
 
 def run_search(bench: Bench) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
-    run = bench.store.run("r")
-    found = search_stage.run(bench.benchmark, bench.store, CELL, run)
-    directory = cell_directory(run, CELL)
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    found = search.run(cell_run)
+    directory = cell_run.directory
     assert search_of(directory) == found
     return found.to_json(), read_jsonl(directory / WINDOWS), read_jsonl(directory / TRIALS)
 
@@ -121,7 +122,7 @@ def test_what_graphite_stores_of_a_search_is_what_its_trials_record(searched: Be
 def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(searched: Bench) -> None:
     bench = searched
     found, windows, trials = run_search(bench)
-    directory = cell_directory(bench.store.run("r"), CELL)
+    directory = bench.store.run("r") / "cells" / CELL.name
     (directory / TRIALS).write_text(json.dumps(trials[0]) + "\n" + '{"number": 3, "rate_ev')  # killed while it wrote
     foreign = {**windows[0], "plan": "another", "number": 99}
     append_json(directory / WINDOWS, foreign)
@@ -135,7 +136,7 @@ def test_a_search_goes_on_after_its_last_whole_line_and_not_with_another_plan_s(
 
 def test_a_wrong_output_voids_the_rate(searched: Bench) -> None:
     bench = searched
-    directory = cell_directory(bench.store.run("r"), CELL)
+    directory = bench.store.run("r") / "cells" / CELL.name
     trials = read_jsonl(directory / TRIALS)
     wrong = [{**t, "correct": False, "trial": {**t["trial"], "correct": False}} for t in trials]
     (directory / TRIALS).write_text("".join(json.dumps(t) + "\n" for t in wrong))
@@ -149,10 +150,10 @@ def test_a_wrong_output_voids_the_rate(searched: Bench) -> None:
 
 def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, delay="100ms", latency={"fractions": [0.5, 1.0], "seconds": 1.0})
-    directory = cell_directory(bench.store.run("r"), CELL)
+    directory = bench.store.run("r") / "cells" / CELL.name
     directory.mkdir(parents=True)
     write_json(directory / "search.json", {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "found"})
-    found = [one.to_json() for one in latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])]
+    found = [one.to_json() for one in latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))]
     assert [(f["fraction"], f["rate_events_per_s"], f["valid"]) for f in found] == [(0.5, 1000, True), (1, 2000, True)]
     counted = [(f["event_latency"]["count"] + f["emitted_outside"], f["emitted"]) for f in found]
     assert counted == [(1000, 1000), (2000, 2000)]
@@ -169,12 +170,12 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
 
 def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, latency={"fractions": [0.5], "rates": [500], "seconds": 0.5})
-    directory = cell_directory(bench.store.run("r"), CELL)
+    directory = bench.store.run("r") / "cells" / CELL.name
     directory.mkdir(parents=True)
     search = {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell"}
     search["correct"] = True
     write_json(directory / "search.json", search)
-    (of_rate,) = latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
+    (of_rate,) = latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))
     assert (of_rate.common, of_rate.rate_events_per_s, of_rate.valid) == (True, 500, True)
     claimed = search_of(directory)
     assert claimed.claim
@@ -194,9 +195,9 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
 )
 def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, object] | None, told: str) -> None:
     bench = write_bench(tmp_path)
-    directory = cell_directory(bench.store.run("r"), CELL)
+    directory = bench.store.run("r") / "cells" / CELL.name
     if found is not None:
         directory.mkdir(parents=True)
         write_json(directory / "search.json", found)
     with pytest.raises(UserError, match=re.escape(told)):
-        latency.run(bench.benchmark, bench.store, CELL, directory.parents[1])
+        latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))

@@ -12,7 +12,6 @@ from streamgauge.base.errors import Outage
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import turns
 from streamgauge.bench.measure.cell import ReadyCell
-from streamgauge.bench.measure.search_stage import cell_directory
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Cell
@@ -44,7 +43,7 @@ def test_cells_take_turns_and_a_stage_that_was_killed_goes_on(tmp_path: Path, mo
     measured = ReadyCell.window
 
     def killed(self: ReadyCell, *args: Any, **more: Any) -> Any:
-        if self.cell.system == "b" and read_jsonl(cell_directory(log.path, cell("b")) / WINDOWS):
+        if self.cell.system == "b" and read_jsonl(log.path / "cells" / cell("b").name / WINDOWS):
             raise KeyboardInterrupt
         return measured(self, *args, **more)
 
@@ -52,14 +51,14 @@ def test_cells_take_turns_and_a_stage_that_was_killed_goes_on(tmp_path: Path, mo
     with pytest.raises(KeyboardInterrupt):
         turns.run(bench.benchmark, bench.store, log, cells)
     assert searched(log) == [("a", "done"), ("b", "failed")]
-    before = {one.system: read_jsonl(cell_directory(log.path, one) / WINDOWS) for one in cells}
+    before = {one.system: read_jsonl(log.path / "cells" / one.name / WINDOWS) for one in cells}
     assert (len(before["a"]) > 1, len(before["b"])) == (True, 1)
 
     monkeypatch.setattr(ReadyCell, "window", measured)
     turns.run(bench.benchmark, bench.store, log, cells)
     assert searched(log)[2:] == [("b", "done"), ("a", "done"), ("b", "done")], "round 1 of a is not repeated"
     for one in cells:
-        directory = cell_directory(log.path, one)
+        directory = log.path / "cells" / one.name
         windows = read_jsonl(directory / WINDOWS)
         assert windows[: len(before[one.system])] == before[one.system]
         found = json.loads((directory / "search.json").read_text())
@@ -127,24 +126,24 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
         ("e", "failed"), ("f", "failed"), ("e", "done"), ("f", "done")
     ]  # fmt: skip
     windows = {
-        one.experiment: [record["window"] for record in read_jsonl(cell_directory(log.path, one) / WINDOWS)]
+        one.experiment: [record["window"] for record in read_jsonl(log.path / "cells" / one.name / WINDOWS)]
         for one in cells
     }
     kept = [w for own in windows.values() for w in own if w["purpose"] == "pair"]
     assert sorted({(w["block"], w["life"]) for w in kept}) == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
-    found = {one.experiment: json.loads((cell_directory(log.path, one) / "search.json").read_text()) for one in cells}
+    found = {one.experiment: json.loads((log.path / "cells" / one.name / "search.json").read_text()) for one in cells}
     assert [found[name]["cell"]["experiment"] for name in "ef"] == ["e", "f"]
     assert found["e"]["compared"] == []
     compared, *latencies = found["f"]["compared"]
     assert [one["metric"] for one in latencies] == ["p50", "p99"]
     assert all(one | {"against": "e", "blocks": 5, "processes": 1} == one for one in latencies)
     assert latencies[0]["ratio"] == pytest.approx(1, abs=0.2), "one stream against itself"
-    (turned,) = read_jsonl(cell_directory(log.path, cells[1]) / "latency-turns.jsonl")
+    (turned,) = read_jsonl(log.path / "cells" / cells[1].name / "latency-turns.jsonl")
     assert (turned["rate_events_per_s"], turned["invalid"], len(turned["event_latency"])) == (4000, None, 10)
     about = {"experiment": "f", "against": "e", "workload": "all", "system": "a", "processes": 1}
     assert compared | about == compared
     assert compared["blocks"] >= 5
     assert compared["ratio"] == pytest.approx(1, abs=0.1)
     assert [len(found[name]["processes"]) for name in "ef"] == [1, 1]
-    runs = json.loads((cell_directory(log.path, cells[1]) / "latency.json").read_text())
+    runs = json.loads((log.path / "cells" / cells[1].name / "latency.json").read_text())
     assert [run["rate_events_per_s"] for run in runs][1:] == [4000]

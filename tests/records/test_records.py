@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import append_json, read_jsonl, write_record
-from streamgauge.records.latency import LatencyRun
+from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.search.record import Doubt, SearchAnswer
 from streamgauge.records.measurement import Batch, Ceiling, Limits, Window
 from streamgauge.records.registry import schema_of
-from streamgauge.records.search import Doubt, SearchAnswer
 from streamgauge.records.trial import WINDOWS, MeasuredWindow
 from tests.command import Call, run
 from tests.example_run import latency

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import write_record
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.judgement import (
@@ -26,7 +27,6 @@ from streamgauge.records.judgement import (
     Step,
 )
 from streamgauge.records.registry import RECORDS, schema_of
-from streamgauge.records.search import SearchAnswer
 from streamgauge.records.stages import StageLine
 from streamgauge.stats.ab import compare
 from streamgauge.stats.outcomes import Change

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.catalog.artifacts import Store
-from streamgauge.records.latency import LatencyRun
 from streamgauge.results.report import build
 from streamgauge.results.report.blocks import Outcome
 from streamgauge.results.report.overview import outcome

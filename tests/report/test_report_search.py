@@ -13,9 +13,9 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.measurements.search.record import Constraint, SearchAnswer
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.measurement import Sample, TrialObservation
-from streamgauge.records.search import Constraint, SearchAnswer
 from streamgauge.records.trial import TrialResult
 from streamgauge.results.report import cells_section, overview, sweep
 from streamgauge.results.report.blocks import Block, Chart, Note, Section, Table, Text, Tiles

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from streamgauge.app.airflow import summary
+from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.records.latency import LatencyRun
-from streamgauge.records.search import SearchAnswer
 from streamgauge.results.report import headline, overview
 from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example

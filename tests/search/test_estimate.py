@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.estimate import fit, geometric_mean, interval
 from streamgauge.records.measurement import Batch, Purpose, Window
-from streamgauge.records.search import Estimate
 
 A, B, AGE = 0.5, 1e-6, 10.0
 

@@ -176,7 +176,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         task_id=stage.name,
         doc_md=stage.does,
         stage=stage,
-        application=str(shipped(f"jobs/{stage.name}.py")),
+        application=str(shipped(f"jobs/{stage.job}.py")),
         artifacts=str(ARTIFACTS),
         run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
         config=str(file.absolute()),

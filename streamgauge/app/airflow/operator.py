@@ -115,8 +115,7 @@ class StageOperator(BaseOperator):
     def connected(self) -> SparkSubmitHook:
         """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
         about_run = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
-        scope = (f"--{key}={value}" for key, value in self.scope.items())
-        arguments = [*about_run, "--overrides", self.overrides, *scope]
+        arguments = [*about_run, "--overrides", self.overrides, *self.stage.arguments(self.scope)]
         master, extra = self._connection()
         try:
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)

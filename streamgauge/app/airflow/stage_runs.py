@@ -60,7 +60,7 @@ def run(
         name = " ".join([stage.name, *scope.values()])
         say(f"  started {name}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
-        arguments += ["--overrides", json.dumps(overrides), *(f"--{key}={value}" for key, value in scope.items())]
+        arguments += ["--overrides", json.dumps(overrides), *stage.arguments(scope)]
         began, begin = time.monotonic(), size_bytes(log)
 
         def state(name: str = name, began: float = began, begin: int = begin) -> str:
@@ -127,7 +127,7 @@ def _submit(stage: Stage, arguments: list[str], master: str, log: Path, claim: M
     given = settings(master, {}, arguments, python=sys.executable, stays=stage.stays)
     submit = Path(sys.executable).with_name("spark-submit")
     conf = [part for key, value in given["conf"].items() for part in ("--conf", f"{key}={value}")]
-    application = str(shipped(f"jobs/{stage.name}.py"))
+    application = str(shipped(f"jobs/{stage.job}.py"))
     command = [str(submit), "--master", master, *conf, application, *given["application_args"]]
     process = processes.Leader(command, {**os.environ, **given["env_vars"], **claim}, log)
     try:

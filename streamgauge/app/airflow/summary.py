@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.base.console import Console
+from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
-from streamgauge.records.latency import LatencyRun
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records

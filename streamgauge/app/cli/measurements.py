@@ -212,18 +212,20 @@ def search(
     given = {"processes": processes, "proof_steps": proof_steps}
     changes = {key: value for key, value in given.items() if value is not None}
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
-    from streamgauge.bench.measure import search_stage as stage
     from streamgauge.bench.measure import timing
+    from streamgauge.bench.measure.cell_run import CellRun
+    from streamgauge.bench.measurements.search import stage
     from streamgauge.records.trial import TRIALS, MeasuredTrial
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
+    cell_run = CellRun(benchmark, store, cell, run)
     expected_s = timing.search_seconds(benchmark, timing.USUAL) + 2 * long_runs
     with (
         prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()),
         workplace.progress(f"search {cell.name}", expected_s),
     ):
-        answer = stage.run(benchmark, store, cell, run, long_runs)
-    directory = stage.cell_directory(run, cell)
+        answer = stage.run(cell_run, long_runs)
+    directory = cell_run.directory
     if as_json:
         trials = [
             line.model_dump(include={"number", "purpose", "rate_events_per_s", "outcome", "reason", "correct"})

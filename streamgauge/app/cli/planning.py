@@ -188,7 +188,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     """Checks columns, first lines, delays, queries, engines and verdict before a run. Raises UserError.
 
     connect: also asks stores and brokers, and runs code that the file names. Returns the sample read from the source's
-    first lines; None for a generated source, and for one on a store that is not asked.
+    first lines; None for a generated source, for one on a store that is not asked, and for a format that is not run.
     """
     from streamgauge.bench.measure import checks
     from streamgauge.catalog.source_files import stat_source
@@ -204,7 +204,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     for file in benchmark.source.expectations:
         if connect or not is_remote(file):
             stat_source(file, "source.expectations")
-    near = connect or not any(map(is_remote, benchmark.source.files))
+    near = connect or not (benchmark.source.own_code or any(map(is_remote, benchmark.source.files)))
     if near:
         splits.source_splits(benchmark.source, 1 << 40)
     for experiment in (benchmark if connect else without_own(benchmark)).experiments:

@@ -168,7 +168,7 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
 
     The type of a column is that of Parquet's schema, or is guessed from the first lines of text, unless it is named.
     """
-    if wanted is None and (source.columns or source.format != "parquet"):
+    if wanted is None and (source.columns or not source.is_typed):
         return source
     from streamgauge.streams.text import guess, splits
 

@@ -25,9 +25,9 @@ from streamgauge.bench.compare.release_rules import Release
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ready
-from streamgauge.bench.measure.latency import figures_of
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import one_ladder
+from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.bench.workloads.nexmark.queries import QUERIES
 from streamgauge.catalog import results

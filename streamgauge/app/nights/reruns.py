@@ -11,10 +11,11 @@ from pathlib import Path
 
 from streamgauge.bench.answers.functional import is_output
 from streamgauge.bench.measure.cell import ready
-from streamgauge.bench.measure.latency import figures_of, load_name, results_of
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
 from streamgauge.bench.measure.searcher import one_ladder
+from streamgauge.bench.measurements.latency.stage import figures_of, load_name, results_of
+from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
@@ -88,7 +89,7 @@ def of_cell(
                 for fraction, common in loads[: max(places, default=0)]:
                     measured = bench.trial(rate * fraction, plan.seconds, token=token)
                     figures = figures_of(fraction, measured, common=common)
-                    results = results_of(benchmark, cell, "rerun", figures)
+                    results = results_of(CellRun(benchmark, store, cell, work), figures)
                     values |= {r.metric: r.value for r in results if r.valid and r.value}
                 if RATE in wanted or PER_UNIT in wanted:
                     answer = one_ladder(bench, benchmark.search, token)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from streamgauge.app.nights.reruns import Subject
 from streamgauge.bench.answers.figures import SECONDS
-from streamgauge.bench.measure.search_stage import PER_UNIT, RATE
+from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import Look, Rerun, Step
 from streamgauge.results.index import Index

@@ -32,6 +32,7 @@ from streamgauge.bench.measure.output_check import compared, salted, size
 from streamgauge.bench.measure.overflow import refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
 from streamgauge.bench.measure.telemetry import Progress
+from streamgauge.bench.measurements.search.record import Declared
 from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
@@ -40,7 +41,6 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
-from streamgauge.records.search import Declared
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")

@@ -10,10 +10,12 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.bench.driver.system import make_system
+from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, function_of, package_of
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Benchmark, Replay, System
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
+from streamgauge.config.sections import checked_section
 from streamgauge.config.streams import DELAYS
 from streamgauge.metrics.sinks import make_sink
 
@@ -23,7 +25,7 @@ log = logging.getLogger("streamgauge")
 def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     """Checks queries, their columns and all other names. Raises UserError.
 
-    load: also imports the queries of packages, whose columns are not known without.
+    load: also imports what packages register, whose columns and keys are not known without.
     """
     for experiment in benchmark.experiments:
         DELAYS.check(experiment.delay.distribution, f"experiment {experiment.name}: delay.distribution")
@@ -33,6 +35,11 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     for workload in benchmark.workloads:
         if workload.own_code is None or load:
             Spec.of(workload, benchmark.source.kinds)
+    for name, section in benchmark.sections.items():
+        MEASUREMENTS.check(name, name)
+        if load and isinstance(section, OwnSection):
+            checked_section(name, section)
+            function_of(package_of(name).measure, name)
     columns = benchmark.source.kinds
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:

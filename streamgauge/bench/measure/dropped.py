@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.measurements.latency.record import DropKind, Dropped
 from streamgauge.bench.oracle.batches import late_reported
-from streamgauge.records.latency import DropKind, Dropped
 from streamgauge.records.trial import Compared
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measurements.search.record import LongRun
 from streamgauge.bench.search.steps import Done
 from streamgauge.bench.search.verdict import settled_age
-from streamgauge.records.search import LongRun
 
 log = logging.getLogger("streamgauge")
 #: fractions of the found rate: the first must settle, the second must not

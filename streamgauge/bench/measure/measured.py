@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
+from streamgauge.bench.measurements.latency.record import Dropped
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
-from streamgauge.records.latency import Dropped
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import TrialObservation, Verdict
 from streamgauge.records.trial import Compared, Details, TrialResult

@@ -15,13 +15,13 @@ import numpy as np
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
-from streamgauge.bench.measure.yardstick import Yard, Yardstick, moved, steal
+from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
+from streamgauge.bench.measurements.search.record import Doubt, ProcessEstimate, SearchAnswer
 from streamgauge.bench.search.ladder import small_rows, warm_up_step
 from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.config import Search
 from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
-from streamgauge.records.search import Doubt, ProcessEstimate, SearchAnswer
 from streamgauge.records.trial import TRIALS, WINDOWS, MeasuredTrial, MeasuredWindow
 
 log = logging.getLogger("streamgauge")
@@ -68,7 +68,7 @@ class Searcher:
         self._going = going or Going()
         self._going.known(self.lines)
         self._yardstick = Yardstick(bench.settings.cpus) if settings.yardstick else None
-        self._last_yard: Yard | None = None
+        self._last_speed: float | None = None
         self._limits_now = Limits()
         self.ceiling: Ceiling | None = None
 
@@ -143,13 +143,11 @@ class Searcher:
         cpus = self._bench.settings.cpus
         before, times = self._yard(step), steal(cpus)
         window = self._bench.window(step, token=self._token)
-        stolen = steal(cpus).since(times).steal
+        stolen = steal(cpus).stolen_since(times)
         after = self._yard(step) if window.invalid is None else None
-        pair = None
+        pair = None if before is None or after is None else (before, after)
         invalid = window.invalid
-        if before is not None and after is not None:
-            pair = (before.units_per_s, after.units_per_s)
-        if before and after and pair and moved(before, after, YARDSTICK_TOLERANCE) and not self._is_second(step):
+        if pair and moved(*pair, YARDSTICK_TOLERANCE) and not self._is_second(step):
             invalid = f"the machine's speed changed from {pair[0]:,.0f} to {pair[1]:,.0f} units/s during the window"
         if invalid is None and stolen > MOST_STEAL and not self._is_second(step):
             invalid = f"{stolen:.0%} of the CPU time was stolen"
@@ -181,26 +179,25 @@ class Searcher:
             return False
         return (last.window.held_rows, last.window.purpose) == (step.rows, step.purpose)
 
-    def _yard(self, step: Hold) -> Yard | None:
-        """Runs the yardstick while the system waits; returns None in a warm-up, which it would disturb."""
+    def _yard(self, step: Hold) -> float | None:
+        """The machine's speed while the system waits; None in a warm-up, which it would disturb."""
         if step.purpose != "ladder":
-            self._last_yard = None
+            self._last_speed = None
             return None
-        if self._last_yard is None or self._bench.paused is False:
-            self._last_yard = self._speed()
-        return self._last_yard
+        if self._last_speed is None or self._bench.paused is False:
+            self._last_speed = self._speed()
+        return self._last_speed
 
-    def _speed(self) -> Yard | None:
+    def _speed(self) -> float | None:
         """The median of three runs of the yardstick: a moment's dip is not the machine's speed. None without one."""
         if self._yardstick is None:
             return None
         self._bench.pause()
         with self._bench.frozen():  # a paused query still polls
-            runs = sorted((self._yardstick.run() for _ in range(3)), key=lambda yard: yard.units_per_s)
-        return runs[1]
+            return sorted(self._yardstick.run() for _ in range(3))[1]
 
     def _recovery(self, step: Recover) -> TrialRecord:
-        self._last_yard = None  # it is of before the trial
+        self._last_speed = None  # it is of before the trial
         log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
         measured = self._bench.trial(
             step.rate_events_per_s, step.longest_s, token=self._token, behind_s=step.behind_s,
@@ -219,7 +216,7 @@ class Searcher:
             purpose=step.purpose,
             behind_s=step.behind_s,
             asked=step.reason,
-            yardstick=speed.units_per_s if (speed := self._speed()) else None,
+            yardstick=self._speed(),
         )
         self._keep(TRIALS, line)
         log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import logging
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.measure.cell import ReadyCell
-from streamgauge.bench.measure.search_stage import cell_directory, publish
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.search.stage import publish
 from streamgauge.bench.search import latency_turns
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.bench.search.latency_turns import QUANTILES
 from streamgauge.catalog.run_summary import search_of
-from streamgauge.config import Benchmark
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.trial import LATENCY_TURNS, TurnLatencies
 
 log = logging.getLogger("streamgauge")
 
 
-def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> dict[str, dict[str, float]]:
+def measure(bench: ReadyCell, group: Sequence[CellRun], token: int) -> dict[str, dict[str, float]]:
     """Measures the cells of a ready group; returns what the stage's record tells of it: rate, seconds and answers.
 
+    group: in the order of the ready cells.
     A process that does not last from one run to the next is cold in each, so its latencies are not compared.
     """
     cells, begin = bench.cells, time.monotonic()
-    searches = [search_of(cell_directory(run_directory, cell)) for cell in cells]
+    benchmark, searches = group[0].benchmark, [search_of(one.directory) for one in group]
     rates = [claim_of(search).rate_events_per_s for search in searches]
     sound = [rate for rate in rates if rate]
     measured: tuple[Histogram, ...] = ()
@@ -42,10 +43,10 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
         if why := run.observation.invalid:
             log.info("  invalid: %s", why)
         measured = () if why else run.spans
-        for number, cell in enumerate(cells):
-            own = [one for turn, one in zip(turns, run.spans, strict=False) if turn == number]
+        for number, one in enumerate(group):
+            own = [span for turn, span in zip(turns, run.spans, strict=False) if turn == number]
             line = TurnLatencies(rate_events_per_s=rate, invalid=why, event_latency=own)
-            line.append(cell_directory(run_directory, cell) / LATENCY_TURNS)
+            line.append(one.directory / LATENCY_TURNS)
     for number, cell in enumerate(cells[1:], 1):
         comparisons = [one for one in searches[number].compared if one.metric not in QUANTILES]
         for metric, quantile in QUANTILES.items():
@@ -53,6 +54,6 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
                 Comparison.of(cell, cells[0], latency_turns.ratio([(turns, measured)], number, quantile), metric)
             )
             log.info("%s: %s", cell.name, comparisons[-1].sentence)
-        publish(benchmark, cell, run_directory, searches[number].model_copy(update={"compared": tuple(comparisons)}))
+        publish(group[number], searches[number].model_copy(update={"compared": tuple(comparisons)}))
     seconds, answers = time.monotonic() - begin, sum(one.count for one in measured)
     return {"in_turns": {"rate_events_per_s": rate, "seconds": seconds, "answers": answers}}

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.searcher import Going, Searcher
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.shared import AllDone, Measured, Turn, run_shared
 from streamgauge.config import Cell, Search
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.measurement import Measurement
-from streamgauge.records.search import SearchAnswer
 
 log = logging.getLogger("streamgauge")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 from streamgauge.base.live import about
+from streamgauge.bench.measurements import OwnSection, function_of, package_of
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
 from streamgauge.config import RELEASE_RATE, Benchmark
@@ -54,11 +56,9 @@ USUAL = Pace(12.0, 20e6, 0.8, 22.0, 3.5, 1.2, 0.5, 0.8, 2.0, 4.0, 20_000.0)
 
 def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     """Estimates the seconds that one task of the stage takes."""
+    if stage.is_measurement:
+        return _measurement_seconds(stage.name, benchmark, pace)
     match stage.name:
-        case "search":
-            return search_seconds(benchmark, pace)
-        case "latency":
-            return latency_seconds(benchmark, pace)
         case "turns":
             sizes = [len(group) for group in benchmark.sharing(benchmark.all_cells())]
             latency_s = len(benchmark.all_cells()) * latency_seconds(benchmark, pace, warm=True)
@@ -76,6 +76,15 @@ def stage_seconds(stage: Stage, benchmark: Benchmark, pace: Pace = LONGEST) -> f
             return release_seconds(benchmark)
         case _:
             return pace.start_s + _source_bytes(benchmark) * benchmark.scale / pace.bytes_per_s
+
+
+def _measurement_seconds(name: str, benchmark: Benchmark, pace: Pace) -> float:
+    """Estimates the seconds of a measurement of a cell; for one of a package, its section tells them."""
+    section = benchmark.sections[name]
+    if isinstance(section, OwnSection):
+        return pace.start_s + pace.warm * benchmark.search.warmup_seconds + section.seconds
+    seconds = function_of(package_of(name).seconds, name)
+    return cast(Callable[[Benchmark, Pace], float], seconds)(benchmark, pace)
 
 
 def search_seconds(benchmark: Benchmark, pace: Pace = LONGEST, cells: int = 1) -> float:

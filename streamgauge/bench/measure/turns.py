@@ -16,11 +16,13 @@ from pathlib import Path
 
 from streamgauge.base.errors import Damaged, Outage, UserError
 from streamgauge.base.places import here
-from streamgauge.bench.measure import latency, search_stage, shared_latency, shared_search, timing
+from streamgauge.bench.measure import shared_latency, shared_search, timing
 from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import earlier
-from streamgauge.bench.measure.settings_hash import plan_key
+from streamgauge.bench.measurements.latency import stage as latency
+from streamgauge.bench.measurements.search import stage as search
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.run_summary import search_of
@@ -37,18 +39,18 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     """
     rounds = benchmark.search.processes
     failed: dict[Cell, Exception] = {}
-    groups = benchmark.sharing(cells)
+    groups = [[CellRun(benchmark, store, cell, run_log.path) for cell in group] for group in benchmark.sharing(cells)]
     expected_s = timing.stage_seconds(BY_NAME["turns"], benchmark)
     with measuring(f"{run_log.path.name} turns", expected_s=expected_s) as token:
         for number, group in product(range(1, rounds + 1), groups):
-            if group[0] in failed or not any(_is_due(benchmark, store, run_log, cell, number) for cell in group):
+            if group[0].cell in failed or not any(_is_due(run_log, one, number) for one in group):
                 continue
-            log.info("round %d of %d: %s", number, rounds, ", ".join(cell.name for cell in group))
+            log.info("round %d of %d: %s", number, rounds, ", ".join(one.cell.name for one in group))
             try:
-                _turn(benchmark, store, run_log, group, number, token)
+                _turn(run_log, group, number, token)
             except Exception as problem:
                 log.info("  failed: %s", problem)
-                failed |= dict.fromkeys(group, problem)
+                failed |= {one.cell: problem for one in group}
     if failed:
         first = next(iter(failed))
         kind = UserError if all(isinstance(one, UserError) for one in failed.values()) else Outage
@@ -56,44 +58,39 @@ def run(benchmark: Benchmark, store: Store, run_log: RunLog, cells: Sequence[Cel
     return len(cells)
 
 
-def _turn(benchmark: Benchmark, store: Store, run_log: RunLog, group: Sequence[Cell], number: int, token: int) -> None:
+def _turn(run_log: RunLog, group: Sequence[CellRun], number: int, token: int) -> None:
     """Measures one process of a group, and after the last one latency; records each cell's part as a stage."""
-    path = run_log.path
-    directories = [search_stage.cell_directory(path, cell) for cell in group]
-    for directory in directories:
-        directory.mkdir(parents=True, exist_ok=True)
-    keys = [plan_key(benchmark, store, cell) for cell in group]
+    first, benchmark = group[0], group[0].benchmark
+    for one in group:
+        one.directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with ExitStack() as stages:
-            outcomes = [stages.enter_context(run_log.stage("search", cell.model_dump())) for cell in group]
-            work = here(directories[0]) / "work"
-            bench = stack.enter_context(ready(benchmark, store, group[0], work, others=group[1:]))
+            outcomes = [stages.enter_context(run_log.stage("search", one.cell.model_dump())) for one in group]
+            work, others = here(first.directory) / "work", [one.cell for one in group[1:]]
+            bench = stack.enter_context(ready(benchmark, first.store, first.cell, work, others=others))
             for outcome in outcomes:
                 outcome |= {"turn": number, "of": benchmark.search.processes}
-            answers = shared_search.turn(bench, benchmark.search, token, directories, keys, number)
+            directories, plans = [one.directory for one in group], [one.plan_key for one in group]
+            answers = shared_search.turn(bench, benchmark.search, token, directories, plans, number)
             if answers is None:
                 return
-            for cell, outcome, answer in zip(group, outcomes, answers, strict=True):
-                answer = search_stage.publish(benchmark, cell, path, answer)
-                outcome |= {"rate_events_per_s": answer.sustainable_rate_events_per_s, "reason": answer.reason}
-                outcome["system"] = answer.application
-        for cell in group:
-            with run_log.stage("latency", cell.model_dump()) as outcome:
-                if cell == group[0] and len(group) > 1 and benchmark.latency.blocks:
-                    outcome |= shared_latency.measure(bench, benchmark, path, token)
-                bench.turn_to(cell)
-                runs = latency.measure(bench, benchmark, path, token)
-                outcome |= {"runs": len(runs), "valid": sum(one.valid for one in runs)}
-                outcome["system"] = next((one.application for one in reversed(runs)), {})
+            for one, outcome, answer in zip(group, outcomes, answers, strict=True):
+                outcome |= search.facts(search.publish(one, answer))
+        for one in group:
+            with run_log.stage("latency", one.cell.model_dump()) as outcome:
+                if one is first and len(group) > 1 and benchmark.latency.blocks:
+                    outcome |= shared_latency.measure(bench, group, token)
+                bench.turn_to(one.cell)
+                outcome |= latency.facts(latency.run_ready(one, bench, token))
 
 
-def _is_due(benchmark: Benchmark, store: Store, run_log: RunLog, cell: Cell, number: int) -> bool:
+def _is_due(run_log: RunLog, cell_run: CellRun, number: int) -> bool:
     """True if something of that round is still to be measured. The last round also has the answer and the latency."""
-    directory, key = search_stage.cell_directory(run_log.path, cell), plan_key(benchmark, store, cell)
-    if number < benchmark.search.processes:
-        return search_stage.is_due(benchmark.search, earlier(directory, key), number)
-    ended = [run_log.latest(stage, **cell.model_dump()) for stage in ("search", "latency")]
-    return _plan_of(directory) != key or any(one is None or one.state != "done" for one in ended)
+    directory, plan, settings = cell_run.directory, cell_run.plan_key, cell_run.benchmark.search
+    if number < settings.processes:
+        return search.is_due(settings, earlier(directory, plan), number)
+    ended = [run_log.latest(stage, **cell_run.cell.model_dump()) for stage in ("search", "latency")]
+    return _plan_of(directory) != plan or any(one is None or one.state != "done" for one in ended)
 
 
 def _plan_of(directory: Path) -> str | None:

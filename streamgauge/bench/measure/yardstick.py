@@ -47,26 +47,11 @@ class CpuTimes:
             stolen += steal
         return cls(busy, idle, stolen)
 
-    def since(self, earlier: CpuTimes) -> Shares:
-        """Shares of the time since an earlier reading."""
-        busy, idle, stolen = (
-            max(0, now - before)  # iowait may fall
-            for now, before in (
-                (self.busy, earlier.busy),
-                (self.idle, earlier.idle),
-                (self.stolen, earlier.stolen),
-            )
-        )
-        total = busy + idle + stolen
-        return Shares(busy / total, stolen / total) if total else Shares(nan, nan)
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Fractions of the CPUs' time; NaN where they are unknown, or if the time is shorter than a tick."""
-
-    busy: float
-    steal: float
+    def stolen_since(self, earlier: CpuTimes) -> float:
+        """Share of the time since an earlier reading that was stolen; NaN where it is not known, or below a tick."""
+        spans = [(self.busy, earlier.busy), (self.idle, earlier.idle), (self.stolen, earlier.stolen)]
+        ticks = [max(0, now - before) for now, before in spans]  # iowait may fall
+        return ticks[-1] / sum(ticks) if any(ticks) else nan
 
 
 def steal(cpus: Collection[int] | None = None, stat: Path = Path("/proc/stat")) -> CpuTimes:
@@ -75,19 +60,6 @@ def steal(cpus: Collection[int] | None = None, stat: Path = Path("/proc/stat")) 
         return CpuTimes.of(stat.read_text(encoding="utf-8"), cpus)
     except OSError:
         return CpuTimes()
-
-
-@dataclass(frozen=True)
-class Yard:
-    """A run of the yardstick."""
-
-    cpus: tuple[int, ...]
-    units_per_s: float  # all units / the CPUs' wall seconds added up: the mean speed of one CPU
-    slowest_units_per_s: float  # of the CPU that took longest
-    cpu_seconds: float
-    cpu_wall_seconds: float  # wall seconds, summed over the CPUs
-    wall_seconds: float  # of the whole run
-    steal: float  # a fraction of these CPUs' time; coarse for a single run, as a tick is 10 ms
 
 
 class Yardstick:
@@ -108,35 +80,25 @@ class Yardstick:
             )
         self._units, self._table = units, table()
 
-    def run(self) -> Yard:
+    def run(self) -> float:
+        """Returns the mean speed of one of the CPUs, in units/s."""
         runs = [_Run(cpu, self._table, self._units) for cpu in self.cpus]
         start = threading.Barrier(len(runs) + 1)
         threads = [threading.Thread(target=run, args=(start,), name=f"yardstick-{run.cpu}") for run in runs]
         for thread in threads:
             thread.start()
         start.wait()
-        before, began = steal(self.cpus), time.perf_counter()
         for thread in threads:
             thread.join()
-        wall_seconds, after = time.perf_counter() - began, steal(self.cpus)
         for run in runs:
             if run.failure is not None:
                 raise run.failure
-        cpu_wall_seconds = sum(run.wall_seconds for run in runs)
-        return Yard(
-            cpus=self.cpus,
-            units_per_s=self._units * len(runs) / cpu_wall_seconds,
-            slowest_units_per_s=self._units / max(run.wall_seconds for run in runs),
-            cpu_seconds=sum(run.cpu_seconds for run in runs),
-            cpu_wall_seconds=cpu_wall_seconds,
-            wall_seconds=wall_seconds,
-            steal=after.since(before).steal,
-        )
+        return self._units * len(runs) / sum(run.wall_seconds for run in runs)
 
 
-def moved(before: Yard, after: Yard, tolerance: float = 0.1) -> bool:
+def moved(before: float, after: float, tolerance: float = 0.1) -> bool:
     """True if the faster run is faster by more than the tolerance (a fraction): what was measured between is void."""
-    slower, faster = sorted((before.units_per_s, after.units_per_s))
+    slower, faster = sorted((before, after))
     return faster > slower * (1 + tolerance)
 
 
@@ -190,7 +152,7 @@ class _Run:
 
     def __init__(self, cpu: int, looked_up: Words, units: int) -> None:
         self.cpu, self._table, self._units = cpu, looked_up, units
-        self.wall_seconds = self.cpu_seconds = 0.0
+        self.wall_seconds = 0.0
         self.failure: Exception | None = None
 
     def __call__(self, start: threading.Barrier) -> None:
@@ -201,6 +163,6 @@ class _Run:
             self.failure = problem
         start.wait()
         if self.failure is None:
-            wall, cpu = time.perf_counter(), time.thread_time()
+            began = time.perf_counter()
             work(self._units, self._table)
-            self.wall_seconds, self.cpu_seconds = time.perf_counter() - wall, time.thread_time() - cpu
+            self.wall_seconds = time.perf_counter() - began

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.records.claim import Claim, Kind
-from streamgauge.records.latency import LatencyRun
-from streamgauge.records.search import SearchAnswer
 
 #: an interval is too wide if its ends are further apart than this factor
 WIDEST = 2.0

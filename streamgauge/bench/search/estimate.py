@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from streamgauge.bench.measurements.search.record import Constraint, Estimate
 from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
 from streamgauge.records.measurement import Batch, Window
-from streamgauge.records.search import Constraint, Estimate
 
 Floats = NDArray[np.float64]
 

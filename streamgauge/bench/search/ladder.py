@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search import continuous
 from streamgauge.bench.search.estimate import best_rows, excesses, fit
 from streamgauge.bench.search.point import Point
@@ -15,7 +16,6 @@ from streamgauge.bench.search.proof import refuted
 from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Window
-from streamgauge.records.search import Estimate
 
 #: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and large ones, whose
 #: rows take other paths through the engine

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from streamgauge.bench.measurements.search.record import Constraint, Doubt, Estimate, SearchOutcome
 from streamgauge.bench.search.estimate import geometric_mean, interval
 from streamgauge.bench.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.bench.search.proof import classify, loads_of, refuted
@@ -17,7 +18,6 @@ from streamgauge.bench.search.recovery import has_room_above, next_recovery
 from streamgauge.bench.search.steps import Done, Hold, Recover, Step
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Window
-from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
 
 _GIVE_UP = 4
 _NO_PROOF = "no recovery trial proved the estimate, as search.proof_steps is 0"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.ladder import estimates
 from streamgauge.bench.search.proof import classify, is_beyond_reach, loads_of
 from streamgauge.bench.search.steps import Recover
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Purpose
-from streamgauge.records.search import Estimate
 
 #: a trial is worth its time if the expected drift is this many of its standard deviations: the verdict needs 2.5, and
 #: with two more nearly every trial reaches that

@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import fit
 from streamgauge.bench.search.ladder import windows_of
 from streamgauge.bench.search.loop import next_step
@@ -23,7 +24,6 @@ from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Recover, Step
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Purpose, Window
-from streamgauge.records.search import Estimate
 from streamgauge.stats.paired import Ratio, ratio_of
 
 #: windows of a cell in a block

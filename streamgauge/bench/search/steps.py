@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgauge.bench.measurements.search.record import Constraint, Doubt, Estimate, SearchOutcome
 from streamgauge.bench.search.estimate import relative_error
 from streamgauge.records.measurement import Batch, Purpose
-from streamgauge.records.search import Constraint, Doubt, Estimate, SearchOutcome
 
 #: batches of a window at least
 LEAST_BATCHES = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.config import Experiment
 from streamgauge.records.comparison import RATE, Comparison
-from streamgauge.records.latency import LatencyRun
 from streamgauge.results.report.run_records import CellRecord, Records, Stream
 from streamgauge.results.report.trials import batches_of, system_of
 

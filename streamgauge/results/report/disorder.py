@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.records.comparison import RATE
-from streamgauge.records.latency import LatencyRun
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import (
     MISSING,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import CONFIDENCE
 from streamgauge.records.measurement import Window
-from streamgauge.records.search import Estimate
 from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
 from streamgauge.results.report.model import batch_s, estimates

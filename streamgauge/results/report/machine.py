@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
@@ -115,7 +116,8 @@ def _kind(s: StageRecord) -> str:
         return "unfinished" if s.state == "started" else s.state
     if s.reused:
         return "reused"
-    return "measured" if s.stage in BY_NAME and BY_NAME[s.stage].measures else "built"
+    known = BY_NAME.get(s.stage)
+    return "measured" if (known.measures if known else s.stage in MEASUREMENTS.names()) else "built"
 
 
 def _at(s: StageRecord) -> float:

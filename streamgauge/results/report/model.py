@@ -6,9 +6,9 @@ import dataclasses
 import math
 import statistics
 
+from streamgauge.bench.measurements.search.record import Constraint, Estimate, SearchAnswer
 from streamgauge.bench.search import verdict
 from streamgauge.bench.search.estimate import geometric_mean
-from streamgauge.records.search import Constraint, Estimate, SearchAnswer
 from streamgauge.records.trial import TrialResult
 from streamgauge.results.report.blocks import count, number
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from streamgauge.bench.measurements.search.record import Doubt
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.search import Doubt
 from streamgauge.results.report.blocks import (
     MISSING,
     Cell,

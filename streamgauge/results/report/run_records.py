@@ -9,23 +9,25 @@ from typing import Literal, TypeVar
 
 from streamgauge.base.environment import Environment
 from streamgauge.base.errors import Damaged, Mistakes, UserError
+from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
-from streamgauge.catalog.run_summary import LATENCY, SEARCH
-from streamgauge.catalog.stages import BY_NAME, needed_before
+from streamgauge.catalog.run_summary import LATENCY
+from streamgauge.catalog.stages import needed_before, stage_of
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.records.answers import AnswerLine, HardQueries
 from streamgauge.records.claim import Claim
-from streamgauge.records.latency import LatencyRun
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import Profile
-from streamgauge.records.search import SearchAnswer
+from streamgauge.records.record import Record
 from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
 from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import profile_key, stream_key
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 Outcome = Literal["done", "failed", "unfinished", "missing"]
 Output = Literal["right", "wrong", "partly compared", "not compared"]
 
@@ -162,7 +164,7 @@ class Records:
         """Status of the earlier stage that kept this one from running; None if it ran, or if there is no such stage."""
         if status.outcome != "missing":
             return None
-        needed = needed_before(BY_NAME[status.stage], status.scope)
+        needed = needed_before(stage_of(status.stage), status.scope)
         before = (self.status(stage.name, **scope) for stage, scope in needed)
         return next((earlier for earlier in before if earlier.outcome != "done"), None)
 
@@ -232,7 +234,7 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        search = self._sound(lambda: SearchAnswer.read(place / SEARCH))
+        search = self.of_cell(cell, "search", SearchAnswer)
         windows = self._sound(lambda: MeasuredWindow.read_log(place / WINDOWS)) or []
         trials = self._sound(lambda: MeasuredTrial.read_log(place / TRIALS)) or []
         plan = _shown_plan(search, windows, trials)
@@ -247,6 +249,10 @@ class Records:
             self._sound(lambda: LatencyRun.read_all(place / LATENCY)) or [],
             list({run.fraction: run for run in runs}.values()),  # a retried stage measures every fraction again
         )
+
+    def of_cell(self, cell: Cell, name: str, model: type[R]) -> R | None:
+        """The record of a measurement of a cell; None if it is missing, or damaged."""
+        return self._sound(lambda: model.read(self.directory / "cells" / cell.name / f"{name}.json"))
 
     def _artifact(self, status: Status, kind: str, key: Callable[[Store, Benchmark], str]) -> Artifact | None:
         """Artifact that the stage recorded; without a record, the one an earlier run made from the same inputs."""
@@ -307,5 +313,5 @@ def expected(records: Records) -> Iterable[Status]:
         yield stream.validate
     yield from records.suites
     for cell in records.cells:
-        yield cell.search_status
-        yield cell.latency_status
+        for name in records.benchmark.sections:
+            yield records.status(name, **cell.cell.model_dump())

@@ -118,7 +118,7 @@ def _read(
 ) -> tuple[int, int, list[Wrote]]:
     """Returns the number of lines in the files, of lines taken, and what was written."""
     source = given.source
-    if len(splits) == 1 and splits[0].kind == "packed" and given.scale == 1:
+    if len(splits) == 1 and splits[0].kind in ("packed", "own") and given.scale == 1:
         # nobody needs its count beforehand, and to unpack it takes longer than to parse it
         wrote = _write(Step(0, splits[0], 0, splits[0].first_line, None, None, path, split_bytes, lines))
         if not wrote.lines:
@@ -136,14 +136,13 @@ def _read(
 def _generated(workers: Workers, given: Sourced, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
     """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
     limit = ceil(Fraction(repr(given.scale)) * settings.events)
-    columns = tuple(given.source.columns)
+    columns, schema = tuple(given.source.columns), events_schema(given.source.kinds, arrival=False)
 
     def write(first: int) -> Wrote:
         generator, name = Generator(settings), f"{first:015d}.parquet"
         ranges = (
             (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
         )
-        schema = events_schema(given.source.kinds, arrival=False)
         written = _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
         INGESTED.inc(min(FILE_ROWS, limit - first))
         return Wrote([written], [])

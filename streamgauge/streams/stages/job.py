@@ -19,7 +19,7 @@ from streamgauge.base import printing
 from streamgauge.base.errors import Outage, Skipped, UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.catalog.stages import BY_NAME, Stage, needed_before
+from streamgauge.catalog.stages import BY_NAME, Stage, needed_before, stage_of
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.stages.tasks import OnSpark
@@ -52,7 +52,7 @@ class Job:
             from streamgauge.streams.stages.session import batch_session
 
             # a measuring stage only checks answers: it runs locally, as the cluster's cores belong to the system
-            self._session = batch_session(self.args.stage, "local[*]" if BY_NAME[self.args.stage].measures else None)
+            self._session = batch_session(self.args.stage, "local[*]" if stage_of(self.args.stage).measures else None)
             self.pipeline.attach(self._session)
             self.outcome["spark"] = application(self._session)
         return self._session
@@ -98,14 +98,16 @@ class Job:
 
 
 @contextmanager
-def job(stage: str) -> Iterator[Job]:
+def job(named: str = "") -> Iterator[Job]:
     """Runs one stage: `with job("ingest") as j: j.done(ingest.run(j.workers, j.benchmark, j.store))`.
 
+    named: empty for the job of all measurements, of which the argument --stage names one.
     A UserError becomes one line on standard error and exit code 2; an Outage one line and exit code 3. Every outcome is
     recorded in the run, with its cause: whoever started the job reads it there.
     """
     printing.arrange()
-    args = _arguments(stage)
+    args = _arguments(named)
+    stage = str(args.stage)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -151,8 +153,11 @@ def job(stage: str) -> Iterator[Job]:
 
 
 def _arguments(stage: str) -> argparse.Namespace:
-    scope = BY_NAME[stage].scope
-    parser = argparse.ArgumentParser(prog=f"{stage}.py", description=BY_NAME[stage].does)
+    does, scope = (BY_NAME[stage].does, BY_NAME[stage].scope) if stage else ("measures a cell", "cell")
+    parser = argparse.ArgumentParser(description=does)
+    parser.set_defaults(stage=stage)
+    if not stage:
+        parser.add_argument("--stage", required=True, help="name of the measurement")
     parser.add_argument("--config", required=True, help="the benchmark file")
     parser.add_argument("--artifacts", default=os.environ.get("STREAMGAUGE_ARTIFACTS", "artifacts"))
     parser.add_argument("--run-id", required=True)
@@ -161,6 +166,4 @@ def _arguments(stage: str) -> argparse.Namespace:
         parser.add_argument("--experiment", required=True)
     for key in {"cell": ("workload", "system"), "pair": ("baseline", "candidate")}.get(scope, ()):
         parser.add_argument(f"--{key}", required=True)
-    args = parser.parse_args()
-    args.stage = stage
-    return args
+    return parser.parse_args()

@@ -57,10 +57,7 @@ class Disorder:
 
 def is_small(source: Source) -> bool:
     """True if the source's files can be read whole at once."""
-    sizes = (
-        stat_source(file).st_size * (UNPACKED if source.format == "parquet" or packing(file) else 1)
-        for file in source.files
-    )
+    sizes = (stat_source(file).st_size * (UNPACKED if source.is_typed or packing(file) else 1) for file in source.files)
     return bool(source.files) and sum(sizes) <= SMALL_BYTES
 
 

@@ -20,6 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
 from streamgauge.base.plugins import Parts
 from streamgauge.base.shipped import PACKAGE
+from streamgauge.config.source import FORMATS
 from streamgauge.streams.stages.private_conf import REDACTED
 
 if TYPE_CHECKING:
@@ -173,17 +174,17 @@ def driver_address(master: str) -> dict[str, str]:
 def library_zip() -> Path:
     """Writes this library as a zip, for executors on other hosts, into a new temporary folder; returns its path.
 
-    It also holds the packages that register queries, as a Spark that is measured has no other path to them.
+    It also holds the packages that register queries and formats of sources, to which executors have no other path.
     Modules that Python has compiled are in it in that form too, else each worker would compile them when it starts.
     Python takes the source where it is newer, or where the executor has another Python.
     """
-    queries = Parts("workloads", {})
-    others = queries.packages()
+    registered = (Parts("workloads", {}), FORMATS)
+    others = {package: place for parts in registered for package, place in parts.packages().items()}
     target = Path(tempfile.mkdtemp(prefix="streamgauge-")) / "streamgauge.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         if others:
             archive.writestr(f"{_INFO}/METADATA", "Metadata-Version: 2.1\nName: streamgauge-parts\nVersion: 0\n")
-            archive.writestr(f"{_INFO}/entry_points.txt", queries.metadata())
+            archive.writestr(f"{_INFO}/entry_points.txt", "".join(parts.metadata() for parts in registered))
         packages = {PACKAGE: Path(), **others}
         for namespace in sorted({folder for place in packages.values() for folder in (place, *place.parents)}):
             if namespace.name:  # Python sees no namespace in a zip without an entry for its folder

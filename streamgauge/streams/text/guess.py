@@ -18,6 +18,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
+from streamgauge.streams.sources import formats
 from streamgauge.streams.text import json_lines, parquet, ranges
 from streamgauge.streams.text.fields import Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
@@ -152,8 +153,8 @@ def columns_of(source: Source) -> dict[str, str]:
     """
     path = source.files[0]
     with _one_line_errors(path, source.format):
-        if source.format == "parquet":
-            schema = parquet.kept(pq.read_schema(opened(path)))
+        if source.is_typed:
+            schema = parquet.kept(formats.schema_of(source, path))
             return {name: kind for name, kind in zip(schema.names, map(kind_of_type, schema.types), strict=True)
                     if name in usable(schema.names)}  # fmt: skip
         if source.format == "jsonl":

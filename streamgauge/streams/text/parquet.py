@@ -59,7 +59,7 @@ def blocks(
         batches = file.iter_batches(size, row_groups=groups, columns=list(columns.tops))
         if not any(file.schema.column(k).physical_type == "INT96" for k in range(len(file.schema))):
             for batch in batches:
-                yield rows.lines(_selected(batch, columns), separator, quote, path)
+                yield lines(batch, columns, separator, quote, path)
             return
         # an INT96 holds any year, and wraps when read as nanoseconds; seconds tell where it did
         with pq.ParquetFile(opened(path), coerce_int96_timestamp_unit="s") as coarse:
@@ -67,6 +67,11 @@ def blocks(
             for batch, seconds in zip(batches, others, strict=True):
                 whole = _unwrapped(_selected(batch, columns), _selected(seconds, columns))
                 yield rows.lines(whole, separator, quote, path)
+
+
+def lines(batch: pa.RecordBatch, columns: Kept, separator: str, quote: str | None, path: str) -> bytes:
+    """Returns the lines of rows, of which `batch` has the columns that are read."""
+    return rows.lines(_selected(batch, columns), separator, quote, path)
 
 
 def _selected(batch: pa.RecordBatch, columns: Kept) -> pa.Table:

@@ -92,7 +92,7 @@ def sample(source: Source, count: int = LINES) -> Sample:
 def _hints(source: Source, parsed: Parsed, place: Place, *, whole: bool) -> tuple[Hint, ...]:
     """Hints of these events. whole: they are all that there are; the first of a dense stream may share an instant."""
     times, seqs = (column_array(parsed.events, name) for name in ("event_time", "seq"))
-    origin = Origin(source.tick, source.time, (place,), source.format == "parquet", parsed.skipped)
+    origin = Origin(source.tick, source.time, (place,), source.is_typed, parsed.skipped)
     hints = in_file(Blocks.of(times, seqs), origin).hints
     return tuple(hint for hint in hints if whole or hint.kind != "constant_time")
 

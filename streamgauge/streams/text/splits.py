@@ -13,6 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, place
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
+from streamgauge.streams.sources import formats
 from streamgauge.streams.text import json_lines, parquet, ranges, rows
 from streamgauge.streams.text.parse import Layout, layout_of, names_in, parse
 from streamgauge.streams.text.times import without_year
@@ -23,17 +24,17 @@ _LATE_NS = 31 * 86400 * 10**9
 
 @dataclass(frozen=True)
 class Split:
-    """Lines of one file. text: those that begin in bytes [low, high); packed: all; parquet: of row group `low`."""
+    """Lines of one file. text: those that begin in bytes [low, high); parquet: of row group `low`; else all of them."""
 
     path: str
     file: int  # position among the source's files
-    kind: Literal["text", "packed", "parquet"]
+    kind: Literal["text", "packed", "parquet", "own"]
     start: int  # first byte of data, after BOM and header
     low: int
     high: int
     layout: Layout
     mark: tuple[int, int]  # size and mtime of the file when the split was made
-    columns: parquet.Kept | None = None  # parquet: the fields of a line
+    columns: parquet.Kept | None = None  # parquet, own: the fields of a line
     first_line: int = 1  # 1-based number of the file's first line of data
 
     def count(self) -> int:
@@ -42,16 +43,21 @@ class Split:
             return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
             return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
+        if self.kind == "own":
+            return sum(batch.num_rows for batch in formats.batches_of(self.layout.source, self.path))
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, each ended by a newline; of packed files and Parquet about `size` bytes at a time."""
+        """Yields its lines, each ended by a newline; about `size` bytes at a time, unless they are those of a range."""
         if self.kind == "packed":
             yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
-        elif self.kind == "parquet":
-            assert self.columns is not None
+        elif self.columns is not None:
             source = self.layout.source
-            yield from parquet.blocks(self.path, self.low, self.columns, size, source.separator, source.quote)
+            if self.kind == "parquet":
+                yield from parquet.blocks(self.path, self.low, self.columns, size, source.separator, source.quote)
+                return
+            for some in formats.slices_of(source, self.path, self.columns.tops, size):
+                yield parquet.lines(some, self.columns, source.separator, source.quote, self.path)
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
             yield ranges.ended(data)
 
@@ -82,9 +88,8 @@ def header(source: Source) -> bytes:
 def _header(path: str, source: Source) -> bytes:
     if source.format == "jsonl":
         return b"json\n"
-    if source.format == "parquet":
-        schema = pq.read_schema(opened(path))
-        _, columns = _parquet_layout(schema, source, path)
+    if source.is_typed:
+        _, columns = _typed_layout(formats.schema_of(source, path), source, path)
         names = [pa.array([name]) for name in columns.names]
         row = pa.RecordBatch.from_arrays(names, names=[str(k) for k in range(len(names))])
         return rows.lines(row, source.separator, source.quote, path)
@@ -94,13 +99,14 @@ def _header(path: str, source: Source) -> bytes:
 def source_splits(source: Source, split_bytes: int) -> list[Split]:
     """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
     splits: list[Split] = []
+    cut = _own if source.own_code else _parquet if source.is_typed else _text
     for number, name in enumerate(source.files):
         path = str(place(name))
         mark = mark_of(path)
         if mark[0] == 0:
             raise UserError(f"{path}: the file is empty; name a file with data")
         try:
-            splits += (_parquet if source.format == "parquet" else _text)(path, number, source, split_bytes, mark)
+            splits += cut(path, number, source, split_bytes, mark)
         except OSError as problem:
             raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     if not splits or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
@@ -134,11 +140,16 @@ def _parquet(path: str, number: int, source: Source, _: int, mark: tuple[int, in
             schema, groups = file.schema_arrow, file.num_row_groups
     except pa.ArrowInvalid as problem:
         raise UserError(f"{path}: not a Parquet file: {problem}; check source.format") from None
-    layout, columns = _parquet_layout(schema, source, path)
+    layout, columns = _typed_layout(schema, source, path)
     return [Split(path, number, "parquet", 0, group, group + 1, layout, mark, columns) for group in range(groups)]
 
 
-def _parquet_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout, parquet.Kept]:
+def _own(path: str, number: int, source: Source, _: int, mark: tuple[int, int]) -> list[Split]:
+    layout, columns = _typed_layout(formats.schema_of(source, path), source, path)
+    return [Split(path, number, "own", 0, 0, 0, layout, mark, columns)]
+
+
+def _typed_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout, parquet.Kept]:
     """(places of the needed fields in a line, the columns that a line holds). Raises UserError."""
     flat = rows.flat_schema(schema)
     layout = layout_of(source, flat.names, path)
@@ -156,7 +167,7 @@ def _parquet_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layou
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
-    """Checks the type of a Parquet time column: a timestamp needs no description, a number needs its unit.
+    """Checks the type of a typed time column: a timestamp needs no description, a number needs its unit.
 
     Raises UserError.
     """

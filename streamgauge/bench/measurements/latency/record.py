@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -45,6 +45,7 @@ class Dropped(Part):
 class LatencyRun(Record):
     """A run at a fraction of the sustainable rate, or at a rate that all cells share."""
 
+    in_list: ClassVar[bool] = True
     fraction: float
     common: bool = False  # True: all cells were offered this rate
     rate_events_per_s: float

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import here
 from streamgauge.bench.measure import timing
-from streamgauge.bench.measure.cell import ReadyCell, ready
-from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, application_of, software_of, speed_of
-from streamgauge.bench.measure.search_stage import cell_directory, publish
-from streamgauge.bench.measure.settings_hash import settings_hash
+from streamgauge.bench.measurements.latency.record import LatencyRun, Quantiles
+from streamgauge.bench.measurements.search.stage import publish
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog import results
-from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import LATENCY, search_of
-from streamgauge.config import Benchmark, Cell
-from streamgauge.records.latency import LatencyRun, Quantiles
+from streamgauge.config import Latency
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.result import Result
 from streamgauge.records.trial import LATENCY_TRIALS, LatencyTrial, Summary
@@ -36,25 +32,31 @@ _CUT = "its last events were not answered: "
 _INDEXED = ("p50", "p90", "p99", "p999", "max")
 
 
-def run(benchmark: Benchmark, store: Store, cell: Cell, run_directory: Path) -> list[LatencyRun]:
+def measure(cell_run: CellRun, _: Latency) -> dict[str, object]:
+    """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
+    return facts(run(cell_run))
+
+
+def run(cell_run: CellRun) -> list[LatencyRun]:
     """Measures; returns the records of the runs. Raises UserError if the search found no rate."""
-    directory = cell_directory(run_directory, cell)
-    sustainable(directory, cell)
-    with (
-        measuring(f"{run_directory} {cell.name}", expected_s=timing.latency_seconds(benchmark)) as token,
-        ready(benchmark, store, cell, here(directory) / "work") as bench,
-    ):
-        return measure(bench, benchmark, run_directory, token)
+    sustainable(cell_run)
+    with cell_run.ready(timing.latency_seconds(cell_run.benchmark)) as (bench, token):
+        return run_ready(cell_run, bench, token)
 
 
-def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: int) -> list[LatencyRun]:
+def facts(runs: Sequence[LatencyRun]) -> dict[str, object]:
+    """Facts of a cell's runs for the log of stages."""
+    system = next((run.application for run in reversed(runs)), {})
+    return {"runs": len(runs), "valid": sum(run.valid for run in runs), "system": system}
+
+
+def run_ready(cell_run: CellRun, bench: ReadyCell, token: int) -> list[LatencyRun]:
     """Measures a ready cell; returns the records of the runs. Raises UserError if the search found no rate.
 
     A rate that does not count has no fractions: then only the rates that all cells share are measured.
     """
-    cell, plan = bench.cell, benchmark.latency
-    directory = cell_directory(run_directory, cell)
-    rate = sustainable(directory, cell)
+    plan, directory = cell_run.benchmark.latency, cell_run.directory
+    rate = sustainable(cell_run)
     search = search_of(directory)
     runs: list[LatencyRun] = []
     loads = [(fraction, rate * fraction, False) for fraction in plan.fractions if rate]
@@ -67,24 +69,24 @@ def measure(bench: ReadyCell, benchmark: Benchmark, run_directory: Path, token: 
         runs.append(figures_of(fraction, measured, common=common))
         log.info("  %s", _one_line(runs[-1]))
     LatencyRun.write_all(directory / LATENCY, runs)
-    publish(benchmark, cell, run_directory, search, runs)
+    publish(cell_run, search, runs)
     for figures in runs:  # only at the end: a stage that dies and is retried records nothing twice
-        for result in results_of(benchmark, cell, run_directory.name, figures):
-            results.append(run_directory, result)
+        for result in results_of(cell_run, figures):
+            results.append(cell_run.run_directory, result)
     return runs
 
 
-def sustainable(directory: Path, cell: Cell) -> float | None:
+def sustainable(cell_run: CellRun) -> float | None:
     """The rate in events/s that counts of this run's search; None if it found one that does not count.
 
     Raises UserError without one.
     """
     try:
-        claim = claim_of(search_of(directory))
+        claim = claim_of(search_of(cell_run.directory))
     except (OSError, ValueError):
-        raise UserError(f"{cell.name}: no sustainable rate of this run; run the stage search first") from None
+        raise UserError(f"{cell_run.cell.name}: no sustainable rate of this run; run the stage search first") from None
     if claim.kind == "none":
-        raise UserError(f"{cell.name}: latency cannot be measured. {claim.sentence}")
+        raise UserError(f"{cell_run.cell.name}: latency cannot be measured. {claim.sentence}")
     return claim.rate_events_per_s
 
 
@@ -212,16 +214,15 @@ def load_name(fraction: float, rate: float, common: bool) -> str:
     return f"{rate:g}_per_s" if common else f"{100 * fraction:g}pct"
 
 
-def results_of(benchmark: Benchmark, cell: Cell, run_id: str, run: LatencyRun) -> list[Result]:
+def results_of(cell_run: CellRun, run: LatencyRun) -> list[Result]:
     """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
     load = load_name(run.fraction, run.rate_events_per_s, run.common)
     values = {f"event_latency_ms_{q}_at_{load}": ("ms", value) for q, value in run.event_latency.by_name(_INDEXED)}
     values[f"system_cpu_us_per_event_at_{load}"] = ("us", run.system_cpu_us_per_event)
     return [
-        Result(
-            benchmark.name, cell.experiment, cell.workload, cell.system, "streaming", metric, unit, value, run_id,
-            settings_hash(benchmark, cell), samples=run.event_latency.count, valid=run.valid,
-            reason=run.reason, replaces=True, software={**environment().software, **run.software},
+        cell_run.result(
+            metric, unit, value, samples=run.event_latency.count, valid=run.valid, reason=run.reason,
+            software={**environment().software, **run.software},
         )
         for metric, (unit, value) in values.items()
     ]  # fmt: skip

@@ -1,0 +1,94 @@
+"""Runs a measurement of a cell: gives its stage the cell, the measuring lock, and a place for its figures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from streamgauge.base import secrets
+from streamgauge.base.canonical import canonical
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import here
+from streamgauge.bench.measure.cell import ReadyCell, ready
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.bench.measurements import Section, function_of, package_of
+from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, Cell
+from streamgauge.config.sections import checked_section
+from streamgauge.records.result import Result
+from streamgauge.streams.keys import stream_key
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """Cell of a run, as the stage of a measurement gets it."""
+
+    benchmark: Benchmark
+    store: Store
+    cell: Cell
+    run_directory: Path
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the cell's records."""
+        return self.run_directory / "cells" / self.cell.name
+
+    @contextmanager
+    def ready(self, expected_s: float) -> Iterator[tuple[ReadyCell, int]]:
+        """Yields the cell with its driver and its system, and the token of the measuring lock, which it waits for.
+
+        expected_s: how long the measurement takes, for those who wait then.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (
+            measuring(f"{self.run_directory} {self.cell.name}", expected_s=expected_s) as token,
+            ready(self.benchmark, self.store, self.cell, here(self.directory) / "work") as bench,
+        ):
+            yield bench, token
+
+    @property
+    def plan_key(self) -> str:
+        """Hash (16 hex digits) of its settings and its stream: measurements with another hash are not resumed."""
+        stream = stream_key(self.store, self.benchmark, self.benchmark.experiment(self.cell.experiment))
+        return hashlib.sha256(f"{settings_hash(self.benchmark, self.cell)} {stream}".encode()).hexdigest()[:16]
+
+    @property
+    def result(self) -> partial[Result]:
+        """Makes a result of the cell, from a metric, its unit, its value, and what else is known of it."""
+        cell, settings = self.cell, settings_hash(self.benchmark, self.cell)
+        names = (self.benchmark.name, cell.experiment, cell.workload, cell.system)
+        return partial(Result, *names, "streaming", run_id=self.run_directory.name, config_hash=settings, replaces=True)
+
+    def keep(self, metric: str, unit: str, value: float | None, *, samples: int = 1, void: str = "") -> None:
+        """Appends a figure to the results of the run, which the index collects. void: why it does not count."""
+        result = self.result(metric, unit, value, samples=samples, valid=not void, reason=void)
+        results.append(self.run_directory, result)
+
+
+def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
+    """Hash (16 hex digits) of the settings that decide a cell's trials, with *** for secrets.
+
+    It stands in records that others read, where the hash of a short secret could be guessed.
+    """
+    parts = [
+        benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
+        benchmark.system(cell.system), benchmark.replay, benchmark.search,
+    ]  # fmt: skip
+    settings = secrets.masked([json.loads(canonical(part)) for part in parts])
+    return hashlib.sha256(canonical(settings).encode()).hexdigest()[:16]
+
+
+def measure(name: str, cell_run: CellRun) -> Mapping[str, object]:
+    """Measures a cell by the measurement of that name; returns facts for the log of stages. Raises UserError."""
+    section = cell_run.benchmark.sections.get(name)
+    if section is None:
+        raise UserError(f"{name}: the benchmark file has no section of this name; add one, such as {name}: {{}}")
+    function = function_of(package_of(name).measure, name)
+    return cast(Callable[[CellRun, Section], Mapping[str, object]], function)(cell_run, checked_section(name, section))

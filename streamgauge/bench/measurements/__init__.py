@@ -1,0 +1,91 @@
+"""Measurements of cells: the one table of them, and what each declares.
+
+A measurement is a package with a file for each of its roles: `section.py` has its section of the benchmark file,
+`record.py` what it writes, `stage.py` how it measures, and `page.py` what a run's page shows. Each file may import what
+its role's wing may import (tests/test_floors.py). Another measurement is one more folder here, and a row below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ConfigDict, Field
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.field_types import Model, PositiveFloat
+from streamgauge.base.plugins import Parts, loaded
+
+MEASUREMENTS = Parts(
+    "measurements",
+    {
+        "search": "streamgauge.bench.measurements.search:SEARCH",
+        "latency": "streamgauge.bench.measurements.latency:LATENCY",
+    },
+)
+
+
+#: what the stage of a measurement reads that follows the search of its cell, as those of packages do
+AFTER_SEARCH = ("stream", "validation", "search")
+
+
+@dataclass(frozen=True)
+class MeasurementPackage:
+    """Declaration of a measurement. Its name is that of its section, of its stage, and of its record.
+
+    Code is named as `package.module:name`, and is imported where it is used. Fields with a default are for measurements
+    of this project: a run is planned without the code of other packages.
+    """
+
+    section: str  # a Section, or an OwnSection
+    measure: str  # (CellRun, its section) -> facts for the log of stages; see bench/measure/cell_run.py
+    blocks: str  # (Records, CellRecord) -> blocks for the cell on the run's page
+    records: Mapping[str, str]  # by name: a Record each; that of the measurement's own name is NAME.json of a cell
+    does: str = ""  # for the table of stages
+    needs: tuple[str, ...] = AFTER_SEARCH  # what its stage reads
+    seconds: str = ""  # (Benchmark, Pace) -> estimated seconds for a cell
+    in_turns: bool = False  # where cells take turns, the stage turns measures it
+
+
+class Section(Model):
+    """Settings of a measurement: the section of the benchmark file that bears its name."""
+
+
+class OwnSection(Section):
+    """Settings of a measurement that a package registers: the base of the model of its section."""
+
+    seconds: PositiveFloat = Field(
+        default=60.0, description="about how long a cell is measured, for the plan and for timeouts"
+    )
+
+
+class UncheckedSection(OwnSection):
+    """Section as the file has it: its further keys are checked by the package's model, which a check does not load."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def package_of(name: str) -> MeasurementPackage:
+    """Returns the declaration of a measurement. Raises UserError, one line that begins with its name."""
+    package = MEASUREMENTS.load(name, name)
+    if not isinstance(package, MeasurementPackage):
+        place = MEASUREMENTS.outside(name)
+        raise UserError(f"{name}: {place} is no MeasurementPackage of streamgauge.bench.measurements")
+    return package
+
+
+def section_model(name: str) -> type[Section]:
+    """Returns the model of a measurement's section. Raises UserError."""
+    place, base = package_of(name).section, Section if name in MEASUREMENTS.built_in else OwnSection
+    model = loaded(place, name)
+    if not (isinstance(model, type) and issubclass(model, base)):
+        raise UserError(f"{name}: {place} is no {base.__name__} of streamgauge.bench.measurements")
+    return model
+
+
+def function_of(place: str, name: str) -> Callable[..., object]:
+    """Returns a function that a measurement names. Raises UserError, one line that begins with the measurement."""
+    function = loaded(place, name)
+    if not callable(function):
+        raise UserError(f"{name}: {place} is no function")
+    return function

@@ -1,0 +1,167 @@
+"""Blocks of the page that show a cell's latency runs: latency, age, and whether the answers were right."""
+
+from __future__ import annotations
+
+from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.results.report import recovery_charts, trials
+from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Hole, Table, Text, attempt, count, number
+from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.model import settled_age, typical
+from streamgauge.results.report.run_records import CellRecord, Records, load_of
+from streamgauge.results.report.trials import thinned
+
+_SPLITS = (trials.split, trials.split_over_time)
+#: the verdict of a latency run in plain words
+_OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
+_PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
+
+
+def blocks(records: Records, record: CellRecord) -> list[Block]:
+    """Builds the blocks of a cell's latency runs; none for a cell that has neither these nor a search."""
+    if not record.latency:
+        return [Hole("No latency", records.why(record.latency_status))] if record.search else []
+    return [
+        attempt("Latency by percentile", _by_percentile, record.latency),
+        attempt("Latency over time", _latency_over_time, record.latency),
+        *(attempt("Latency split", make, record.split_runs) for make in _SPLITS if record.split_runs),
+        attempt("Age predicted and measured", _predicted, record),
+        attempt("Correctness", _correctness, record.latency),
+    ]
+
+
+def _predicted(record: CellRecord) -> Table:
+    """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
+    model = typical(record.search)
+    measured = {run.fraction: settled_age(run) for run in record.latency_trials}
+    rows: list[list[Cell]] = []
+    for run in record.latency:
+        predicted: Cell = MISSING
+        if model and model.batch_cost_s is not None:
+            age = model.age_at(run.rate_events_per_s)
+            predicted = "does not settle" if age is None else number(age)
+        settled: Cell = Text("settled", "good") if run.is_settled else _validity(run)
+        rows.append(
+            [
+                load_of(run),
+                number(run.rate_events_per_s),
+                predicted,
+                number(measured.get(run.fraction)),
+                settled,
+                run.reason,
+            ]
+        )
+    columns = ["of the rate", "events/s", "predicted age (s)", "measured age (s)", "run", "what its queues showed"]
+    caption = "Age of the oldest waiting event in the latency runs: predicted, and measured"
+    if model and model.batch_cost_s is None:  # without batches, nothing is predicted
+        columns, caption = [*columns[:2], *columns[3:]], "Age of the oldest waiting event in the latency runs"
+        rows = [[*row[:2], *row[3:]] for row in rows]
+    return Table(columns, rows, caption, cards=True)
+
+
+def _by_percentile(runs: list[LatencyRun]) -> Chart:
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, run in enumerate(runs):
+        latencies = {
+            "event time": run.event_latency,
+            "processing time": run.processing_latency,
+            "link's share": run.link_share,  # only where a broker is between
+        }
+        for named, latency in latencies.items():
+            if latency is None:
+                continue
+            values = [value for _, value in latency.by_name(_PERCENTILES)]
+            rows.append(
+                [
+                    load_of(run),
+                    number(run.rate_events_per_s),
+                    named,
+                    *(number(value) for value in values),
+                    count(latency.count),
+                    _OUTCOMES[run.outcome],
+                    _validity(run),
+                ]
+            )
+            if latency is run.event_latency:
+                traces.append(
+                    line(
+                        load_of(run) + ("" if run.is_sound else f" ({_validity(run).text})"),
+                        list(_PERCENTILES.values()), values, nth, mode="lines+markers",
+                        marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.is_sound else 0.45,
+                    )
+                )  # fmt: skip
+    return Chart(
+        "Event-time latency by percentile",
+        figure(traces, axis("", type="category"), _latency_axis(traces), showlegend=True),
+        Table(
+            [
+                "of the rate",
+                "events/s",
+                "latency",
+                *(f"{p} (ms)" for p in _PERCENTILES.values()),
+                "rows",
+                "verdict",
+                "measurement",
+            ],
+            rows,
+        ),
+        "At fractions of the sustainable rate. Latency: emission time − the latest event time of the contributors. A "
+        "link's share is part of each latency: the time from when a row was due until the broker had it.",
+    )
+
+
+def _latency_over_time(runs: list[LatencyRun]) -> Chart:
+    traces: list[Trace] = []
+    rows: list[list[Cell]] = []
+    for nth, run in enumerate(runs):
+        name, points = load_of(run), thinned(run.over_time)
+        for column, percentile in ((1, "p50"), (2, "p99")):
+            style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
+            more: Trace = {"legendgroup": name, "showlegend": percentile == "p99"}
+            hover = f"{name} {percentile}: %{{y:.4g}} ms<extra></extra>"
+            x, y = [p[0] for p in points], [p[column] for p in points]
+            traces.append(line(name, x, y, line=style, hovertemplate=hover, **more))
+        rows += [[name, number(p[0]), number(p[1]), number(p[2])] for p in points]
+    return Chart(
+        "Event-time latency over time",
+        figure(traces, axis("seconds since the run began"), _latency_axis(traces), showlegend=True),
+        Table(["of the rate", "at (s)", "p50 (ms)", "p99 (ms)"], rows),
+        "Solid p99, dashed p50.",
+    )
+
+
+def _correctness(runs: list[LatencyRun]) -> Table:
+    """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
+    rows: list[list[Cell]] = []
+    for run in runs:
+        correct = recovery_charts.OUTPUT.get(run.correct, recovery_charts.NOT_COMPARED)
+        rows.append(
+            [
+                load_of(run),
+                correct,
+                count(run.late_events),
+                number(run.stream_seconds_per_second),
+                count(run.late_drops_expected),
+                count(run.late_drops_reported),
+                run.late_drops_counted_in or MISSING,
+                count(run.emitted),
+                number(run.system_cpu_us_per_event),
+            ]
+        )
+    columns = ["of the rate", "output", "events lost", "stream s per s", "late expected", "late reported", "counted in"]
+    columns += ["rows emitted", "CPU-µs/event"]
+    return Table(columns, rows, "Correctness and work", cards=True)
+
+
+def _latency_axis(traces: list[Trace]) -> Axis:
+    return delay_axis("latency (ms)", [v for trace in traces for v in trace["y"]], 1e-3)
+
+
+def _validity(run: LatencyRun) -> Text:
+    if run.correct is False:
+        return Text("void", "bad", hint="the output was wrong")
+    if not run.valid:
+        return Text("invalid", "open", hint=run.reason or MISSING)
+    if not run.is_settled:
+        return Text(_OUTCOMES[run.outcome], "open", hint=run.reason or MISSING)
+    return Text("valid", "good")

@@ -1,0 +1,55 @@
+"""Sections of a benchmark file that measurements add to it, besides those that every file has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_serializer
+
+from streamgauge.bench.measurements import MEASUREMENTS, Section, UncheckedSection, section_model
+from streamgauge.config import mistakes
+from streamgauge.config.benchmark import Benchmark
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class _Extended(Benchmark):
+    """Benchmark with sections of packages. One that it does not ask for is not recorded, as its package may go."""
+
+    @model_serializer(mode="wrap")
+    def _asked(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        keys = dump(self)
+        return {key: value for key, value in keys.items() if value is not None or key in Benchmark.model_fields}
+
+
+def benchmark_model() -> type[Benchmark]:
+    """Returns the model of a benchmark file, with the sections of all measurements that are known now.
+
+    A key of the file itself keeps its meaning: a package cannot take it for its section.
+    """
+    own = {*dir(Benchmark), *Benchmark.model_fields}
+    return _extended(tuple(name for name in MEASUREMENTS.names() if _NAME.fullmatch(name) and name not in own))
+
+
+@cache
+def _extended(names: tuple[str, ...]) -> type[Benchmark]:
+    if not names:
+        return Benchmark
+    fields: Any = {
+        name: (
+            (section_model(name) if name in MEASUREMENTS.built_in else UncheckedSection) | None,
+            Field(default=None, description=f"settings of the measurement {name}; without them it is not measured"),
+        )
+        for name in names
+    }
+    return create_model(Benchmark.__name__, __base__=_Extended, __module__=Benchmark.__module__, **fields)
+
+
+def checked_section(name: str, section: Section) -> Section:
+    """Returns a section as its measurement reads it, which imports a package's code. Raises UserError."""
+    if not isinstance(section, UncheckedSection):
+        return section
+    given = section.model_dump(exclude_unset=True)
+    return mistakes.check(section_model(name), given, lambda path: ".".join(map(str, (name, *path))))

@@ -1,0 +1,1 @@
+"""Formats of sources: rows of typed columns from files. Other rooms read their text."""

@@ -1,0 +1,172 @@
+"""The example package brings a measurement: a section, a stage, a record, figures, and blocks on the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge import config
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench import measurements
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.checks import check_names
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import needed_before, stage_of, stages_of
+from streamgauge.config.reached import reached
+from streamgauge.records.registry import schema_of
+from streamgauge.results.report import cells_section
+from streamgauge.results.report.blocks import Hole, Tiles
+from streamgauge.results.report.run_records import Records, expected
+from tests.command import Call, run
+from tests.measure.benches import CELL, Bench, write_bench
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "example_pauses"
+CODE = "streamgauge_example.pauses:PAUSES"
+
+
+def bench_of(place: Path, section: dict[str, Any] | None = None, **more: Any) -> Bench:
+    """A system that hands over every 50 ms, and works on each batch for 20 ms."""
+    asked = {} if section is None else {NAME: section}
+    return write_bench(place, capacity=40_000, batch_cost="20ms", **asked, **more)
+
+
+def broken(plugin: Path) -> None:
+    for file in plugin.rglob("*.py"):
+        file.write_text("raise SystemExit('imported')")
+
+
+def test_a_cell_is_measured_by_the_job_of_all_measurements(plugin: Path, tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, {"rate": 2000, "seconds": 2})
+    directory = bench.store.run("r")
+    with RunLog(directory).stage("validate", {"experiment": CELL.experiment}):
+        pass
+    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
+    arguments += stage_of(NAME).arguments(CELL.model_dump())
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(plugin), str(ROOT)))}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = json.loads((directory / "cells" / CELL.name / f"{NAME}.json").read_text())
+    assert (record["rate_events_per_s"], record["void"]) == (2000, "")
+    pause_s = record["longest_pause_s"]
+    assert 0.02 < pause_s < 2
+    ended = RunLog(directory).latest(NAME, **CELL.model_dump())
+    assert ended is not None
+    assert (ended.state, ended.outcome["longest_pause_s"]) == ("done", pause_s)
+    (figure,) = read_jsonl(directory / "results.jsonl")
+    assert [figure[key] for key in ("metric", "unit", "value", "valid", "experiment", "workload", "system")] == [
+        "longest_pause_s", "s", pause_s, True, "e", "all", "known",
+    ]  # fmt: skip
+    records = Records(bench.benchmark, bench.store, "r")
+    (shown,) = [block for block in cells_section.section(records).parts[0].blocks if isinstance(block, Tiles)]
+    assert shown.tiles[0][0] == "longest pause"
+    assert shown.tiles[0][2] == "between two hand-overs, at 2\u202f000 events/s"
+    assert [(one.what, one.outcome) for one in expected(records)][-1] == (f"{NAME} e all known", "done")
+    broken(plugin)
+    for name in [name for name in sys.modules if name.startswith("streamgauge_example")]:
+        del sys.modules[name]
+    holes = {block.what: block.why for block in cells_section.section(records).parts[0].blocks if block.kind == "hole"}
+    assert holes == {
+        "No sustainable rate": "not run: see generate e",
+        f"No {NAME}": f"{NAME}: {CODE} cannot be loaded: SystemExit: imported",
+    }
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_its_stage_follows_the_search_and_the_report_follows_it(plugin: Path, tmp_path: Path, in_turns: bool) -> None:
+    broken(plugin)  # nothing of it is imported for a plan
+    bench = bench_of(tmp_path, {"seconds": 30}, search={"in_turns": in_turns})
+    stages = {stage.name: stage for stage in stages_of(bench.benchmark, nightly=True)}
+    measured = ["turns"] if in_turns else ["search", "latency"]
+    assert list(stages)[4:] == [*measured, NAME, "report", "regressions"]
+    assert stages[NAME].reads == ("stream", "validation", "turns" if in_turns else "search")
+    assert (stages[NAME].job, stages[NAME].does) == ("measure", f"measures by {CODE}")
+    assert all(NAME in stages[later].reads for later in ("report", "regressions"))
+    before = [stage.name for stage, _ in needed_before(stages[NAME], CELL.model_dump())]
+    assert before == ["generate", "validate", "turns" if in_turns else "search"]
+    usual = timing.USUAL
+    assert timing.stage_seconds(stages[NAME], bench.benchmark, usual) == usual.start_s + 30  # there is no warm-up
+
+
+def test_a_file_without_the_section_has_no_stage_of_it(plugin: Path, tmp_path: Path) -> None:
+    broken(plugin)
+    benchmark = bench_of(tmp_path).benchmark
+    assert list(benchmark.sections) == ["search", "latency"]
+    assert NAME not in benchmark.model_dump(mode="json"), "the run can be read without the package"
+    assert NAME not in [stage.name for stage in stages_of(benchmark)]
+    check_names(benchmark, load=True)
+    with pytest.raises(UserError, match=f"^{NAME}: the benchmark file has no section of this name; add one, such as"):
+        measure(NAME, CellRun(benchmark, bench_of(tmp_path).store, CELL, tmp_path))
+
+
+def test_a_check_knows_the_section_and_imports_nothing(plugin: Path, tmp_path: Path) -> None:
+    broken(plugin)
+    bench = bench_of(tmp_path, {"rate": 2000, "rte": 1})
+    check_names(bench.benchmark)
+    assert ("code", NAME, CODE) in [(one.kind, one.key, one.name) for one in reached(bench.benchmark)]
+    answer = run(Call(["check", str(bench.file), "--artifacts", str(tmp_path / "a")]))
+    assert (answer.code, answer.err) == (0, "")
+    assert f"names   runs the code {CODE}  ({NAME})" in answer.out
+    assert NAME in config.schema()["properties"]
+    with pytest.raises(UserError, match=f"^{NAME}: {CODE} cannot be loaded: SystemExit: imported$"):
+        check_names(bench.benchmark, load=True)
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ({"rte": 1}, f"{NAME}.rte: unknown key; did you mean rate?"),
+        ({"rate": -1}, f"{NAME}.rate: found -1, allowed: above 0"),
+        ({"speed": 1}, f"{NAME}.speed: unknown key; allowed here: rate, seconds"),
+    ],
+)
+def test_its_keys_are_checked_before_a_run(tmp_path: Path, section: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError) as problem:
+        check_names(bench_of(tmp_path, section).benchmark, load=True)
+    assert str(problem.value) == line
+
+
+def test_without_the_package_its_section_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"b\.yaml:\d+:1: {NAME}: unknown key; allowed here: cells, description,"):
+        bench_of(tmp_path, {})
+    with pytest.raises(UserError, match=f"^stage: found '{NAME}', allowed: search, latency$"):
+        stage_of(NAME)
+
+
+@pytest.mark.usefixtures("plugin")
+def test_what_is_not_as_declared_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert schema_of(NAME)["properties"]["longest_pause_s"]["anyOf"][0] == {"type": "number"}
+    bench = bench_of(tmp_path, {})
+    declared = measurements.package_of(NAME)
+    here = sys.modules["streamgauge_example.pauses"]
+    for fields, message in (
+        ({"section": "math:pi"}, f"{NAME}: math:pi is no OwnSection of streamgauge.bench.measurements"),
+        ({"measure": "math:pi"}, f"{NAME}: math:pi is no function"),
+        ({"measure": "math:no"}, f"{NAME}: math:no cannot be loaded: AttributeError: module 'math' has no"),
+    ):
+        monkeypatch.setattr(here, "PAUSES", replace(declared, **fields))
+        with pytest.raises(UserError) as problem:
+            check_names(bench.benchmark, load=True)
+        assert str(problem.value).startswith(message)
+    monkeypatch.setattr(here, "PAUSES", replace(declared, records={NAME: "math:pi"}))
+    with pytest.raises(UserError, match=f"^{NAME}: math:pi is no Record of streamgauge.records.record$"):
+        schema_of(NAME)
+    with RunLog(bench.store.run("r")).stage(NAME, CELL.model_dump()):
+        pass
+    blocks = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    assert blocks[-1] == Hole("No pauses", "their record is missing or damaged")
+    monkeypatch.setattr(here, "PAUSES", "a text")
+    with pytest.raises(UserError, match=f"^{NAME}: {CODE} is no MeasurementPackage of streamgauge.bench.measurements$"):
+        check_names(bench.benchmark, load=True)
