@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,41 +29,37 @@ POLL_SECONDS = 0.3
 
 
 def run(
-    path: Path,
-    artifacts: Path,
-    overrides: Mapping[str, Any] | None = None,
+    file: Path,
+    benchmark: config.Benchmark,
+    store: Store,
+    overrides: Mapping[str, Any],
     *,
-    master: str | None = None,
-    run_id: str | None = None,
-    only: str | None = None,
-    alone: bool = False,
-    say: Callable[[str], None] = tell,
+    run_id: str,
+    master: str | None,
+    only: str | None,
+    alone: bool,
 ) -> int:
-    """Runs every stage of the benchmark file; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
+    """Runs every stage of the benchmark; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
 
-    overrides: see config.Overrides. run_id: a run to begin or to continue: what it has measured is kept; None for a
-    new one. only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
+    overrides: those that are applied to the benchmark. run_id: a run to begin or to continue: what it has measured is
+    kept. only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
 
     Raises UserError for problems that show before anything starts, and while another process has that run.
     """
-    path, store = Path(path).absolute(), Store(artifacts)
-    chosen = {key: value for key, value in (overrides or {}).items() if value is not None}
-    benchmark = config.load(path, config.parse(config.Overrides, chosen, "overrides"))
     if master:
         check_master(master)
-    run_id = run_id or new_name(benchmark)
     with claimed(store.run(run_id)) as claim:
         if only or alone:
             began = time.monotonic()
             code = stage_runs.run(
-                path, benchmark, store, chosen, only=only, run_id=run_id, claim=claim, master=master, say=say
+                file, benchmark, store, overrides, only=only, run_id=run_id, claim=claim, master=master
             )
-            return code if only else _ended(benchmark, store, run_id, failed=bool(code), began=began, say=say)
-        return _run(path, benchmark, store, chosen, run_id=run_id, claim=claim, master=master, say=say)
+            return code if only else _ended(benchmark, store, run_id, failed=bool(code), began=began)
+        return _run(file, benchmark, store, overrides, run_id=run_id, claim=claim, master=master)
 
 
 def _run(
-    path: Path,
+    file: Path,
     benchmark: config.Benchmark,
     store: Store,
     overrides: Mapping[str, Any],
@@ -71,14 +67,13 @@ def _run(
     run_id: str,
     claim: Mapping[str, str],
     master: str | None,
-    say: Callable[[str], None],
 ) -> int:
     directory = store.run(run_id)
-    environment = home.environment(here(store.root) / "airflow" / "run", store.root, path, master)
+    environment = home.environment(here(store.root) / "airflow" / "run", store.root, file.absolute(), master)
     environment |= {**claim, "STREAMGAUGE_RUN_ID": run_id}
     log = here(directory) / "airflow.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    say(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
+    tell(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(overrides)]
     begin = time.monotonic()
     try:
@@ -87,28 +82,26 @@ def _run(
                 home.prepare(environment)
             process = processes.Leader(command, environment, log)
             try:
-                _relay(process, RunLog(directory), benchmark, log, say)
+                _relay(process, RunLog(directory), benchmark, log)
             finally:
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 processes.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
-        say("stopped")
+        tell("stopped")
         return 130
     failed = process.returncode != 0
     if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
-        say(f"Airflow failed outside of the stages; see the end of {log}")
-    return _ended(benchmark, store, run_id, failed=failed, began=begin, say=say)
+        tell(f"Airflow failed outside of the stages; see the end of {log}")
+    return _ended(benchmark, store, run_id, failed=failed, began=begin)
 
 
-def _ended(
-    benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bool, began: float, say: Callable[[str], None]
-) -> int:
+def _ended(benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bool, began: float) -> int:
     """Says what a run that has ended measured, and where its page is; returns its exit code."""
     directory = store.run(run_id)
     summary.show(benchmark, store, RunLog(directory))
     page = directory / "index.html"
-    say(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
-    say(f"page: {page}" if page.exists() else f"no page was made; see the logs in {directory}")
+    tell(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
+    tell(f"page: {page}" if page.exists() else f"no page was made; see the logs in {directory}")
     return int(failed)
 
 
@@ -150,13 +143,7 @@ class Watch:
         return f"  {what}, {took(now - self._stage_began)}; {self.left}{step}"
 
 
-def _relay(
-    process: subprocess.Popen[bytes],
-    run_log: RunLog,
-    benchmark: config.Benchmark,
-    log: Path,
-    say: Callable[[str], None],
-) -> None:
+def _relay(process: subprocess.Popen[bytes], run_log: RunLog, benchmark: config.Benchmark, log: Path) -> None:
     """Reports each stage's start and end, the step in between, and what is left, until the process ends."""
     states: dict[str, str] = {}
     watch = Watch(benchmark, log)
@@ -170,6 +157,6 @@ def _relay(
                 if states.get(stage.attempt) != stage.state:
                     states[stage.attempt] = stage.state
                     rest = f"  ({watch.left})" if stage.state == "started" else ""
-                    say(stage_runs.line(stage) + rest)
+                    tell(stage_runs.line(stage) + rest)
             if running:
                 time.sleep(POLL_SECONDS)

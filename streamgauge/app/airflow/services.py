@@ -6,7 +6,6 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.app.airflow import home
@@ -25,14 +24,7 @@ START_SECONDS = 240.0
 USER = "admin"
 
 
-def ui(
-    configs: Path,
-    artifacts: Path = Path("artifacts"),
-    *,
-    port: int = 8080,
-    master: str | None = None,
-    say: Callable[[str], None] = tell,
-) -> int:
+def ui(configs: Path, artifacts: Path, *, port: int, master: str | None) -> int:
     """Serves Airflow on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 takes a free one.
 
     Raises UserError when the port is taken, another process serves these artifacts or a service ends by itself; stops
@@ -48,7 +40,7 @@ def ui(
         port = free_port(port)
         environment = home.environment(base, store.root, Path(configs).absolute(), master) | _settings(base, port)
         environment.pop("STREAMGAUGE_RUN_ID", None)
-        return _served(environment, base, port, say)
+        return _served(environment, base, port)
 
 
 def _settings(base: Path, port: int) -> dict[str, str]:
@@ -69,12 +61,12 @@ def _settings(base: Path, port: int) -> dict[str, str]:
     }
 
 
-def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[str], None]) -> int:
+def _served(environment: dict[str, str], base: Path, port: int) -> int:
     """Runs the services until Ctrl-C or SIGTERM, then stops them."""
     started: list[processes.Leader] = []
     with processes.stoppable():
         try:
-            say("starting Airflow")
+            tell("starting Airflow")
             began = time.monotonic()
             with Live(lambda: f"starting Airflow, {took(time.monotonic() - began)} of about 30 s", sys.stdout, 5.0):
                 home.prepare(environment)
@@ -83,14 +75,14 @@ def _served(environment: dict[str, str], base: Path, port: int, say: Callable[[s
                     started.append(processes.Leader([*home.AIRFLOW, *service], environment, log))
                 _await_health(port, started, base)
             password = json.loads((base / "passwords.json").read_text())[USER]
-            say(f"http://127.0.0.1:{port}  user {USER}  password {password}")
-            say(f"pages of runs: http://127.0.0.1:{port}{PREFIX}/")
-            say(f"logs in {base}; Ctrl-C stops everything")
+            tell(f"http://127.0.0.1:{port}  user {USER}  password {password}")
+            tell(f"pages of runs: http://127.0.0.1:{port}{PREFIX}/")
+            tell(f"logs in {base}; Ctrl-C stops everything")
             while True:
                 _check_alive(started, base)
                 time.sleep(0.5)
         except KeyboardInterrupt:
-            say("stopping Airflow")
+            tell("stopping Airflow")
             return 0
         finally:
             processes.stop(*started)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ def run(
     run_id: str,
     claim: Mapping[str, str],
     master: str | None = None,
-    say: Callable[[str], None] = tell,
 ) -> int:
     """Submits the stages, one after another; returns 0, or 1 once a stage has failed.
 
@@ -52,13 +51,13 @@ def run(
     log = here(directory) / "stages.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     records = RunLog(directory)
-    say(f"run {run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
+    tell(f"run {run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
     for stage, scope in planned:
         before = records.latest(stage.name, **scope)
         if before is not None and before.state == "done" and stage.name != only:
             continue
         name = " ".join([stage.name, *scope.values()])
-        say(f"  started {name}")
+        tell(f"  started {name}")
         arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
         arguments += ["--overrides", json.dumps(overrides), *stage.arguments(scope)]
         began, begin = time.monotonic(), size_bytes(log)
@@ -71,10 +70,10 @@ def run(
         record = records.latest(stage.name, **scope)
         if record is None or record == before:
             raise UserError(f"{name}: spark-submit failed before the stage began; see the end of {log}")
-        say(line(record))
+        tell(line(record))
         if record.state != "done":
             return 1
-    say(f"records: {directory}")
+    tell(f"records: {directory}")
     return 0
 
 

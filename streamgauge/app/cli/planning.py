@@ -302,13 +302,13 @@ def _start(
     name = run_id or dag_run.new_name(benchmark)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
-            code = dag_run.run(file, artifacts, overrides, master=master, run_id=name, only=only, alone=alone)
+            code = dag_run.run(file, benchmark, store, overrides, run_id=name, master=master, only=only, alone=alone)
         except KeyboardInterrupt:
             code = STOPPED
         if code == STOPPED and not alone:
             typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
     if as_json:
-        records = store_at(artifacts).run(name)
+        records = store.run(name)
         page = records / "index.html"
         tell("", {"run": name, "exit_code": code, "records": records, "page": page if page.exists() else None}, True)
     raise typer.Exit(code)
