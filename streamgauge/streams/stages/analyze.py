@@ -113,10 +113,7 @@ def _walk(workers: Workers, groups: Sequence[RowGroup], values: Callable[[RowGro
     """Returns a function of f, which runs f on the values of each row group in tasks and returns the results."""
 
     def walk(f: Callable[[Times], R], /) -> list[R]:
-        def of(share: list[RowGroup]) -> list[R]:
-            return [f(values(group)) for group in share]
-
-        return [one for some in workers.each(shares(groups, workers.cores), of) for one in some]
+        return workers.each(groups, lambda group: f(values(group)))
 
     return walk
 

@@ -29,9 +29,7 @@ class _Tasks:
     def __call__(self, work: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         if len(numbers) <= _FEW:
             return [work(number) for number in numbers]
-        size = -(-len(numbers) // self._workers.cores)
-        shares = [numbers[at : at + size] for at in range(0, len(numbers), size)]
-        return [one for some in self._workers.each(shares, lambda share: [work(k) for k in share]) for one in some]
+        return self._workers.each(numbers, work)
 
     def __getstate__(self) -> None:
         return None

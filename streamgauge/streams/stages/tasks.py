@@ -22,15 +22,6 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """An error in a task that the user must correct: no retry helps."""
-
-    message: str
-    errno: int | None = None
-    file: str | None = None
-
-
-@dataclass(frozen=True)
 class OnSpark:
     """The tasks of a Spark session, on this host or on a cluster."""
 
@@ -42,44 +33,32 @@ class OnSpark:
 
     def each(self, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
         """Returns work(item) for each item, in order; a few tasks take consecutive items, one by one."""
-        return _each(self.spark, items, work)
+        tasks = min(len(items), 2 * self.cores)
+        if not tasks:
+            return []
+        shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
+
+        def walk(share: Sequence[T]) -> list[R | UserError | OSError]:
+            be_one_core()
+            done: list[R | UserError | OSError] = []
+            for item in share:
+                try:
+                    done.append(work(item))
+                except (UserError, OSError) as problem:  # no retry helps
+                    return [*done, problem]
+            return done
+
+        counted = metrics.counted_for(metrics.current_step(), walk)
+        results: list[R] = []
+        for share in self.spark.sparkContext.parallelize(shares, tasks).map(counted).collect():
+            for result in share:
+                if isinstance(result, UserError | OSError):
+                    raise result
+                results.append(result)
+        return results
 
     def sort(self, files: list[Path], keys: list[str], schema: pa.Schema, scratch: Path, parts: int) -> list[Path]:
         frame = frames.read(self.spark, files, schema)
         order = [frame[key].asc_nulls_last() for key in keys]
         ranged = frame.repartitionByRange(parts, *order).sortWithinPartitions(*order)
         return frames.write(ranged, scratch, schema)
-
-
-def _each(spark: SparkSession, items: Sequence[T], work: Callable[[T], R]) -> list[R]:
-    """Returns work(item) for each item. Raises the first UserError, or OSError (a full disk), that a task raised."""
-    tasks = min(len(items), 2 * int(spark.sparkContext.defaultParallelism))
-    if not tasks:
-        return []
-    shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
-
-    def walk(share: Sequence[T]) -> list[R | _Problem]:
-        be_one_core()
-        done: list[R | _Problem] = []
-        for item in share:
-            try:
-                done.append(work(item))
-            except UserError as problem:
-                return [*done, _Problem(str(problem))]
-            except OSError as problem:
-                file = None if problem.filename is None else str(problem.filename)
-                return [*done, _Problem(problem.strerror or str(problem), problem.errno or 0, file)]
-        return done
-
-    counted = metrics.counted_for(metrics.current_step(), walk)
-    results = [
-        result for share in spark.sparkContext.parallelize(shares, tasks).map(counted).collect() for result in share
-    ]
-    for result in results:
-        if isinstance(result, _Problem):
-            raise (
-                UserError(result.message)
-                if result.errno is None
-                else OSError(result.errno, result.message, result.file)
-            )
-    return [result for result in results if not isinstance(result, _Problem)]
