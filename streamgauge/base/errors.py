@@ -54,9 +54,4 @@ class Outage(Exception):
 
 
 class Infeasible(UserError):
-    """A target that the data cannot reach with this seed; holds the reachable range in percent."""
-
-    def __init__(self, message: str, *, minimum_percent: float, maximum_percent: float) -> None:
-        super().__init__(message)
-        self.minimum_percent = minimum_percent
-        self.maximum_percent = maximum_percent
+    """A target that the data cannot reach with this seed."""

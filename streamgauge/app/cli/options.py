@@ -67,9 +67,7 @@ def speaking() -> Iterator[None]:
     try:
         yield
     except Infeasible as problem:
-        raise Infeasible(
-            named(str(problem)), minimum_percent=problem.minimum_percent, maximum_percent=problem.maximum_percent
-        ) from problem
+        raise Infeasible(named(str(problem))) from problem
     except UserError as problem:
         raise UserError(named(str(problem))) from problem
     except Outage as problem:

@@ -268,7 +268,5 @@ def _infeasible(wanted: int, source: int, maximum: int, events: int) -> Infeasib
         way += "between them"
     return Infeasible(
         f"target {wanted} of {events} events out of order cannot be reached: the source has {source} "
-        f"({low:.4f} %) already{bound}; choose {way}",
-        minimum_percent=low,
-        maximum_percent=high,
+        f"({low:.4f} %) already{bound}; choose {way}"
     )

@@ -148,5 +148,4 @@ def _named(experiment: Experiment) -> Iterator[None]:
     try:
         yield
     except Infeasible as problem:
-        range_ = {"minimum_percent": problem.minimum_percent, "maximum_percent": problem.maximum_percent}
-        raise Infeasible(f"experiment {experiment.name}: {problem}", **range_) from None
+        raise Infeasible(f"experiment {experiment.name}: {problem}") from None
