@@ -26,6 +26,9 @@ Files = Annotated[
     ),
 ]
 
+#: options that go with a ready-made source
+_BESIDE_DATASET = ("dataset", "order", "max_bad_fraction")
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -134,16 +137,12 @@ def source(files: list[str], given: Reading) -> config.Source:
     if given.dataset is not None:
         from streamgauge.config import datasets as known
 
-        described = {"--time": given.time, "--unit": given.unit, "--format": given.format, "--iso": given.iso,
-                     "--year": given.year, "--arrival": given.arrival, "--arrival-unit": given.arrival_unit,
-                     "--arrival-format": given.arrival_format, "--arrival-iso": given.arrival_iso,
-                     "--no-header": given.no_header, "--separator": given.separator != ",",
-                     "--decimal": given.decimal != "point", "--comment": given.comment,
-                     "--zone": given.zone != "UTC"}  # fmt: skip
-        if twice := [name for name, value in described.items() if value]:
-            raise UserError(
-                f"{twice[0]}: found beside --dataset {given.dataset}, which already defines it; leave one of them out"
-            )
+        for one in fields(Reading):
+            if one.name not in _BESIDE_DATASET and vars(given)[one.name] != one.default:
+                raise UserError(
+                    f"--{one.name.replace('_', '-')}: found beside --dataset {given.dataset}, which already defines "
+                    "it; leave one of them out"
+                )
         return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
     if given.time is None:
         raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
