@@ -8,7 +8,7 @@ from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, p
 from streamgauge.config.measuring import RELEASE_METRICS, RELEASE_RATE, Offered, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nexmark import Nexmark
-from streamgauge.config.nightly import Email, Nightly, Notifier, Webhook
+from streamgauge.config.nightly import Nightly, Notifier, Webhook
 from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, schema
 from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source, TimeColumn
@@ -24,7 +24,6 @@ __all__ = [
     "Benchmark",
     "Cell",
     "DelaySpec",
-    "Email",
     "Experiment",
     "Latency",
     "Metrics",

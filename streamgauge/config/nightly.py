@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -26,31 +25,6 @@ class Webhook(Model):
         if (self.url is None) == (self.url_variable is None):
             raise ValueError("give exactly one of url, url_variable")
         check_delivery(self.url, self.timeout)
-        return self
-
-
-class Email(Model):
-    """Addresses and SMTP server for a nightly run's report."""
-
-    host: str = Field(description="SMTP server")
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=25, description="port of the SMTP server")
-    security: Literal["none", "starttls", "tls"] = Field(default="none", description="encryption of the connection")
-    sender: str = Field(description="address that the report is sent from")
-    to: Annotated[tuple[str, ...], Field(min_length=1)] = Field(description="addresses that the report is sent to")
-    user_variable: str | None = Field(default=None, description="the environment variable that holds the user")
-    password_variable: str | None = Field(default=None, description="the environment variable that holds the password")
-    timeout: Delay = Field(default=Duration.parse("10s"), description="longest time for one attempt")
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if (self.user_variable is None) != (self.password_variable is None):
-            raise ValueError("give both of user_variable, password_variable, or none")
-        for address in (self.sender, *self.to):
-            if not re.fullmatch(r"[^@\s,]+@[^@\s,]+", address):
-                raise ValueError(f"found {address!r}, allowed: an address such as team@example.org")
-        if self.password_variable and self.security == "none" and self.host not in ("localhost", "127.0.0.1", "::1"):
-            raise ValueError("security: found none with a password, allowed: starttls or tls")
-        check_delivery(None, self.timeout)
         return self
 
 
@@ -90,9 +64,9 @@ class Nightly(Model):
         default=None,
         description="URL of a monitor that is POSTed to after every night; it raises the alarm if no POST arrives",
     )
-    email: Email | None = Field(default=None, description="addresses that the report is mailed to")
     apprise_variable: str | None = Field(
         default=None,
-        description="the environment variable that holds URLs of Apprise, such as slack://…, separated by spaces",
+        description="the environment variable that holds URLs of Apprise, separated by spaces, such as mailtos://… and "
+        "slack://…",
     )
     notifiers: tuple[Notifier, ...] = Field(default=(), description="notifiers of Airflow that tell the report")

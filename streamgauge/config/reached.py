@@ -94,10 +94,6 @@ def _nightly(nightly: Nightly) -> Iterator[Reached]:
     for key, hook in (("webhook", nightly.webhook), ("heartbeat", nightly.heartbeat)):
         if hook is not None:
             yield from _webhook(f"nightly.{key}", hook)
-    if email := nightly.email:
-        yield Reached("host", "nightly.email", f"{email.host}:{email.port}")
-        for variable in filter(None, (email.user_variable, email.password_variable)):
-            yield Reached("variable", "nightly.email", variable)
     if nightly.apprise_variable:
         yield Reached("variable", "nightly.apprise_variable", nightly.apprise_variable)
     for notifier in nightly.notifiers:

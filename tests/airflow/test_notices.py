@@ -102,16 +102,9 @@ def benchmark(**nightly: Any) -> Benchmark:
     return parse(Benchmark, raw, "b.yaml")
 
 
-def email(port: int, **more: Any) -> dict[str, Any]:
-    account = {"user_variable": "SMTP_USER", "password_variable": "SMTP_PASSWORD"}
-    return {
-        "host": "127.0.0.1",
-        "port": port,
-        "sender": "gauge@example.org",
-        "to": ["a@example.org"],
-        **account,
-        **more,
-    }
+def account(port: int, password: str = "hunter2") -> str:
+    """URL of Apprise for the mail server."""
+    return f"mailto://me:{password}@127.0.0.1:{port}?from=gauge@example.org&to=a@example.org"
 
 
 class Kept:
@@ -196,9 +189,8 @@ def test_an_email_goes_through_a_server_that_wants_a_password(
     inbox: tuple[Inbox, int], run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box, port = inbox
-    monkeypatch.setenv("SMTP_USER", "me")
-    monkeypatch.setenv("SMTP_PASSWORD", "hunter2")
-    assert notices.send(benchmark(email=email(port)), run) == ["email"]
+    monkeypatch.setenv("SERVICES", account(port))
+    assert notices.send(benchmark(apprise_variable="SERVICES"), run) == ["apprise"]
     [mail] = box.mails
     assert (mail.mail_from, mail.rcpt_tos) == ("gauge@example.org", ["a@example.org"])
     text = mail.content.decode()
@@ -213,14 +205,13 @@ def test_what_cannot_be_delivered_is_one_line_without_a_secret_and_only_that_is_
     caplog.set_level("DEBUG")
     box, port = inbox
     monkeypatch.setenv("HOOK", hook.url + "/s3cret")
-    monkeypatch.setenv("SMTP_USER", "me")
-    monkeypatch.setenv("SMTP_PASSWORD", "wr0ng")
-    made = benchmark(webhook={"url_variable": "HOOK"}, email=email(port))
+    monkeypatch.setenv("SERVICES", account(port, "wr0ng"))
+    made = benchmark(webhook={"url_variable": "HOOK"}, apprise_variable="SERVICES")
     with pytest.raises(UserError) as caught:
         notices.send(made, run)
-    assert str(caught.value) == "nightly.email: not delivered: SMTPAuthenticationError 535"
-    monkeypatch.setenv("SMTP_PASSWORD", "hunter2")
-    assert notices.send(made, run) == ["email", "webhook"]
+    assert "nightly.apprise: not delivered: a service of Apprise did not take it" in str(caught.value)
+    monkeypatch.setenv("SERVICES", account(port))
+    assert notices.send(made, run) == ["apprise", "webhook"]
     assert (len(hook.calls), len(box.mails)) == (1, 1)
     assert not [secret for secret in ("s3cret", "wr0ng", "hunter2") if secret in caplog.text]
 
@@ -264,11 +255,6 @@ def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path) -> None:
     [
         ({"webhook": {}}, "nightly.webhook: give exactly one of url, url_variable"),
         ({"webhook": {"url": "http://me:pw@host/"}}, "url: found credentials; use headers_from_env"),
-        (
-            {"email": email(25, host="mail.example.org")},
-            "security: found none with a password, allowed: starttls or tls",
-        ),
-        ({"email": email(25, to=["nobody"])}, "found 'nobody', allowed: an address such as team@example.org"),
         ({"repetitions": [3]}, "nightly.repetitions.0: found 3, allowed: at least 4"),
     ],
 )

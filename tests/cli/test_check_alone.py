@@ -194,7 +194,7 @@ EVERYTHING = {
          "security": {"sasl.password": "${BROKER_PASSWORD}"}},
     ],
     "nightly": {"webhook": {"url_variable": "HOOK"}, "notifiers": [{"notifier": "their.Notifier"}],
-                "email": {"host": "mail", "sender": "a@b", "to": ["c@d"]}},
+                "apprise_variable": "SERVICES"},
     "replay": {"remote": ["far:7000"], "token_variable": "TOKEN"},
 }  # fmt: skip
 
@@ -203,7 +203,7 @@ def test_check_says_what_a_run_would_reach_and_tries_none_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROKER_PASSWORD", "hunter2")
-    for name in ("METRICS_KEY", "HOOK", "TOKEN"):
+    for name in ("METRICS_KEY", "HOOK", "SERVICES", "TOKEN"):
         monkeypatch.delenv(name, raising=False)
     file = written(tmp_path, **EVERYTHING)
     plan = call("check", file, "--artifacts", tmp_path / "a", "--json").json
@@ -222,7 +222,7 @@ def test_check_says_what_a_run_would_reach_and_tries_none_of_it(
         ("host", "metrics.sinks.1.url", "https://m.example.org:8443", None),
         ("variable", "metrics.sinks.1.headers_from_env", "METRICS_KEY", False),
         ("variable", "nightly.webhook", "HOOK", False),
-        ("host", "nightly.email", "mail:25", None),
+        ("variable", "nightly.apprise_variable", "SERVICES", False),
         ("code", "nightly.notifiers", "their.Notifier", None),
     ]
     assert plan["experiments"] == [{"name": "e", "target_percent": 20.0, "key": None, "built": False}]

@@ -1,4 +1,4 @@
-"""Sends the report of a nightly run: log lines, a webhook, an e-mail, Apprise, notifiers of Airflow.
+"""Sends the report of a nightly run: log lines, a webhook, Apprise, notifiers of Airflow.
 
 Secrets come from the environment and are never logged. The run's notices.jsonl holds what was delivered, so that a
 retried task delivers only what is missing.
@@ -7,10 +7,7 @@ retried task delivers only what is missing.
 from __future__ import annotations
 
 import logging
-import smtplib
-import ssl
 from collections.abc import Callable
-from email.message import EmailMessage
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.plugins import loaded
 from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import Benchmark, Email, Nightly, Notifier, Webhook
+from streamgauge.config import Benchmark, Nightly, Notifier, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
 from streamgauge.records.night import Delivery, NightLine, NightReport
 
@@ -65,8 +62,6 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     channels: dict[str, Callable[[], None]] = {}
     if webhook := settings.webhook:
         channels["webhook"] = lambda: post(webhook, notice.to_json())
-    if email := settings.email:
-        channels["email"] = lambda: mail(email, notice)
     if variable := settings.apprise_variable:
         channels["apprise"] = lambda: apprised(variable, notice)
     for number, one in enumerate(settings.notifiers):  # one class may tell several channels
@@ -120,27 +115,6 @@ def post(settings: Webhook, body: dict[str, Any]) -> None:
         raise UserError(f"the webhook answered HTTP {answer.status}")
 
 
-def mail(settings: Email, notice: Notice) -> None:
-    message = EmailMessage()
-    message["Subject"] = notice.subject
-    message["From"], message["To"] = settings.sender, ", ".join(settings.to)
-    message.set_content("\n".join([*map(str, notice.lines), "", f"page: {notice.page}"]))
-    trusted, seconds = ssl.create_default_context(), settings.timeout.seconds
-    with (
-        smtplib.SMTP_SSL(settings.host, settings.port, timeout=seconds, context=trusted)
-        if settings.security == "tls"
-        else smtplib.SMTP(settings.host, settings.port, timeout=seconds)
-    ) as server:
-        if settings.security == "starttls":
-            server.starttls(context=trusted)
-        if settings.user_variable and settings.password_variable:
-            server.login(
-                value_of(settings.user_variable, "user_variable"),
-                value_of(settings.password_variable, "password_variable"),
-            )
-        server.send_message(message)
-
-
 def apprised(variable: str, notice: Notice) -> None:
     """Tells the report by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
     import apprise  # it takes a second
@@ -151,7 +125,10 @@ def apprised(variable: str, notice: Notice) -> None:
             raise UserError(f"apprise_variable: the URL number {number} in {variable} is none that Apprise knows")
     kind = {"good": apprise.NotifyType.SUCCESS, "bad": apprise.NotifyType.FAILURE}
     if not services.notify(
-        title=notice.subject, body=notice.text, notify_type=kind.get(notice.state, apprise.NotifyType.WARNING)
+        title=notice.subject,
+        body=notice.text,
+        notify_type=kind.get(notice.state, apprise.NotifyType.WARNING),
+        body_format=apprise.NotifyFormat.TEXT,
     ):
         raise UserError("a service of Apprise did not take it; its log line says which")
 
@@ -181,6 +158,4 @@ def _harmless(problem: Exception) -> str:
     """Describes a problem without secrets: libraries' messages hold URLs and servers' answers, which may hold some."""
     if isinstance(problem, UserError):
         return str(problem)
-    if isinstance(problem, smtplib.SMTPResponseException):
-        return f"{type(problem).__name__} {problem.smtp_code}"
     return (problem.strerror if isinstance(problem, OSError) else None) or type(problem).__name__
