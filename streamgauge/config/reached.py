@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from streamgauge.base.field_types import Model
 from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.config.benchmark import Benchmark
 from streamgauge.config.measuring import VERDICTS
-from streamgauge.config.metrics import SINKS, MetricsSink
-from streamgauge.config.nightly import Nightly, Webhook
+from streamgauge.config.metrics import SINKS
 from streamgauge.config.source import Source
 from streamgauge.config.systems import Reached
 
@@ -46,12 +46,34 @@ def _all(benchmark: Benchmark) -> Iterator[Reached]:
         yield Reached("code", "search.verdict", code)
     for address in benchmark.replay.remote:
         yield Reached("host", "replay.remote", address)
-    if benchmark.replay.token_variable:
-        yield Reached("variable", "replay.token_variable", benchmark.replay.token_variable)
+    yield from _below("replay", benchmark.replay)
     for number, sink in enumerate(benchmark.metrics.sinks if benchmark.metrics else ()):
-        yield from _sink(f"metrics.sinks.{number}", sink)
-    if benchmark.nightly:
-        yield from _nightly(benchmark.nightly)
+        if code := SINKS.outside(sink.type):
+            yield Reached("code", f"metrics.sinks.{number}.type", code)
+        if sink.host:
+            yield Reached("host", f"metrics.sinks.{number}.host", f"{sink.host}:{sink.port}")
+    yield from _below("metrics", benchmark.metrics)
+    yield from _below("nightly", benchmark.nightly)
+    for notifier in benchmark.nightly.notifiers if benchmark.nightly else ():
+        yield Reached("code", "nightly.notifiers", notifier.notifier)
+
+
+def _below(where: str, group: object) -> Iterator[Reached]:
+    """Yields what those keys of a group name that have one meaning everywhere: url, …_variable and headers_from_env."""
+    if isinstance(group, tuple):
+        for number, one in enumerate(group):
+            yield from _below(f"{where}.{number}", one)
+    if not isinstance(group, Model):
+        return
+    for key, value in group:
+        if key == "url" and value:
+            yield Reached("host", f"{where}.url", _address(value))
+        elif key.endswith("_variable") and value:
+            yield Reached("variable", f"{where}.{key}", value)
+        elif key == "headers_from_env":
+            yield from (Reached("variable", f"{where}.{key}", variable) for variable in value.values())
+        else:
+            yield from _below(f"{where}.{key}", value)
 
 
 def _own_code(benchmark: Benchmark) -> Iterator[Reached]:
@@ -77,34 +99,6 @@ def _source(source: Source) -> Iterator[Reached]:
 def _store(key: str, name: str) -> Iterator[Reached]:
     if is_remote(name):
         yield Reached("host", key, _address(name))
-
-
-def _sink(where: str, sink: MetricsSink) -> Iterator[Reached]:
-    if code := SINKS.outside(sink.type):
-        yield Reached("code", f"{where}.type", code)
-    if sink.url:
-        yield Reached("host", f"{where}.url", _address(sink.url))
-    if sink.host:
-        yield Reached("host", f"{where}.host", f"{sink.host}:{sink.port}")
-    for variable in sink.headers_from_env.values():
-        yield Reached("variable", f"{where}.headers_from_env", variable)
-
-
-def _nightly(nightly: Nightly) -> Iterator[Reached]:
-    for key, hook in (("webhook", nightly.webhook), ("heartbeat", nightly.heartbeat)):
-        if hook is not None:
-            yield from _webhook(f"nightly.{key}", hook)
-    if nightly.apprise_variable:
-        yield Reached("variable", "nightly.apprise_variable", nightly.apprise_variable)
-    for notifier in nightly.notifiers:
-        yield Reached("code", "nightly.notifiers", notifier.notifier)
-
-
-def _webhook(where: str, hook: Webhook) -> Iterator[Reached]:
-    if hook.url:
-        yield Reached("host", f"{where}.url", _address(hook.url))
-    for variable in filter(None, (hook.url_variable, *hook.headers_from_env.values())):
-        yield Reached("variable", where, variable)
 
 
 def _address(url: str) -> str:

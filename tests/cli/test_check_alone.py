@@ -221,14 +221,14 @@ def test_check_says_what_a_run_would_reach_and_tries_none_of_it(
         ("code", "metrics.sinks.0.type", "my_sinks:Lines", None),
         ("host", "metrics.sinks.1.url", "https://m.example.org:8443", None),
         ("variable", "metrics.sinks.1.headers_from_env", "METRICS_KEY", False),
-        ("variable", "nightly.webhook", "HOOK", False),
+        ("variable", "nightly.webhook.url_variable", "HOOK", False),
         ("variable", "nightly.apprise_variable", "SERVICES", False),
         ("code", "nightly.notifiers", "their.Notifier", None),
     ]
     assert plan["experiments"] == [{"name": "e", "target_percent": 20.0, "key": None, "built": False}]
     told = call("check", file, "--artifacts", tmp_path / "a").out
     assert "runs the code my_engine:Engine  (systems.own.engine)" in told
-    assert "reads the variable HOOK, not set here  (nightly.webhook)" in told
+    assert "reads the variable HOOK, not set here  (nightly.webhook.url_variable)" in told
     assert "Not checked here: check --connect tries" in told
     assert "hunter2" not in told
 
