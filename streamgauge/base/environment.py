@@ -39,21 +39,21 @@ def environment() -> Environment:
             "os": f"{platform.system()} {platform.release()}",
         },
         {
-            "streamgauge": _installed("streamgauge"),
+            "streamgauge": version_of("streamgauge"),
             "commit": commit(),
             "python": platform.python_version(),
             "java": _java(),
-            "spark": _installed("pyspark"),
-            "airflow": _installed("apache-airflow"),
-            "great_expectations": _installed("great-expectations"),
-            "numpy": _installed("numpy"),
-            "pyarrow": _installed("pyarrow"),
+            "spark": version_of("pyspark"),
+            "airflow": version_of("apache-airflow"),
+            "great_expectations": version_of("great-expectations"),
+            "numpy": version_of("numpy"),
+            "pyarrow": version_of("pyarrow"),
         },
     )
 
 
 @cache
-def _installed(name: str) -> str | None:
+def version_of(name: str) -> str | None:
     """Version of a package; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 

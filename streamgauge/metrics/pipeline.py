@@ -128,10 +128,6 @@ class Pipeline:
         self.stop()
 
 
-def running() -> Pipeline | None:
-    return _running
-
-
 def settle() -> None:
     if _running is not None:
         _running.settle()

@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from filelock import FileLock
 
+from streamgauge.base.environment import version_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.shipped import CLONE, INSTALL, shipped
@@ -76,7 +76,7 @@ def prepare(environment: dict[str, str]) -> None:
             raise UserError(f"{module} is not installed in {sys.prefix}; {way}")
     home = Path(environment["AIRFLOW_HOME"])
     slots = environment["STREAMGAUGE_SLOTS"]
-    mark = home / f"ready-{_version('apache-airflow')}-{slots}"
+    mark = home / f"ready-{version_of('apache-airflow')}-{slots}"
     try:
         home.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError):  # another user's, who has made it
@@ -107,10 +107,3 @@ def _is_missing(module: str) -> bool:
         return find_spec(module) is None
     except ModuleNotFoundError:  # a package above it
         return True
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
