@@ -5,12 +5,12 @@ from __future__ import annotations
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
+from streamgauge.config.limits import Retention
 from streamgauge.config.measuring import RELEASE_METRICS, RELEASE_RATE, Offered, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nexmark import Nexmark
 from streamgauge.config.nightly import Nightly, Notifier, Webhook
 from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, schema
-from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 from streamgauge.config.systems import System

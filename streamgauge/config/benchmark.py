@@ -12,14 +12,13 @@ from streamgauge.base.field_types import Model, Name
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
+from streamgauge.config.limits import Retention, Timeouts
 from streamgauge.config.measuring import Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly
-from streamgauge.config.retention import Retention
 from streamgauge.config.source import Source
 from streamgauge.config.streams import Experiment, Outputs
 from streamgauge.config.systems import AnySystem, System
-from streamgauge.config.timeouts import Timeouts
 
 
 class _Named(Protocol):
