@@ -89,5 +89,5 @@ def software_of(details: Details) -> dict[str, str]:
 
 
 def application_of(details: Details) -> dict[str, str]:
-    """Application id and event log of the measured Spark (see streamgauge.streams.stages.history)."""
+    """Application id and event log of the measured Spark (see streamgauge.streams.stages.session)."""
     return details.get("system", {}).get("application", {})

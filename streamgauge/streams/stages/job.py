@@ -48,8 +48,7 @@ class Job:
     @property
     def spark(self) -> SparkSession:
         if self._session is None:
-            from streamgauge.streams.stages.history import application
-            from streamgauge.streams.stages.session import batch_session
+            from streamgauge.streams.stages.session import application, batch_session
 
             # a measuring stage only checks answers: it runs locally, as the cluster's cores belong to the system
             self._session = batch_session(self.args.stage, "local[*]" if stage_of(self.args.stage).measures else None)

@@ -48,8 +48,8 @@ BATCH_CONF = {
     "spark.task.maxFailures": "4",
     **REDACTED,
 }
-
-
+#: in Spark's own configuration: the address that a person's browser has for the history server
+HISTORY_SERVER = "spark.streamgauge.historyServer"
 #: largest number of local threads: Spark starts all of them at once, and hangs with more
 _MOST_THREADS = 1024
 _YARN_CONF = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -79,6 +79,19 @@ def batch_session(name: str, master: str | None = None, conf: dict[str, str] | N
         atexit.register(shutil.rmtree, library.parent, ignore_errors=True)
         session.sparkContext.addPyFile(str(library))
     return session
+
+
+def application(session: SparkSession) -> dict[str, str]:
+    """Describes a session's application: `id`; `events`, the folder of its event log; `history`, its page.
+
+    `events` is there if a log is kept, `history` if the server's address is known too.
+    """
+    conf, names = session.sparkContext.getConf(), {"id": session.sparkContext.applicationId}
+    if conf.get("spark.eventLog.enabled", "false") == "true":
+        names["events"] = str(conf.get("spark.eventLog.dir", "file:/tmp/spark-events"))
+        if server := conf.get(HISTORY_SERVER):
+            names["history"] = f"{server.rstrip('/')}/history/{names['id']}/"
+    return names
 
 
 def quick_jvm() -> str:

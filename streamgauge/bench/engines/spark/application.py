@@ -33,7 +33,7 @@ from streamgauge.bench.engines.spark.progress import batches_of
 from streamgauge.bench.engines.spark.sink import MeasuringSink
 from streamgauge.bench.engines.spark.source import Link
 from streamgauge.bench.workloads import Spec
-from streamgauge.streams.stages.history import application
+from streamgauge.streams.stages.session import application
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
