@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.app.cli import quarantine
+from streamgauge.app.cli import quarantine, workplace
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact
 from tests import manifests
@@ -63,7 +63,7 @@ def test_a_stream_that_is_not_published_leaves_no_file_of_its_bad_lines(events: 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--quarantine .*nope/bad.csv: cannot be written; name a file in a folder"):
-        quarantine.check(tmp_path / "nope" / "bad.csv", tmp_path / "out")
+        workplace.require_writable("--quarantine", tmp_path / "nope" / "bad.csv")
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"--quarantine .*bad.csv: lies in --out .*out; name a file elsewhere"):
-        quarantine.check(tmp_path / "out" / "bad.csv", tmp_path / "out")
+        quarantine.require_outside(tmp_path / "out" / "bad.csv", tmp_path / "out")

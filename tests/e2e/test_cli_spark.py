@@ -178,7 +178,7 @@ def test_for_people_it_prints_lines(answers: dict[str, Answer]) -> None:
 
 
 def test_a_profile_is_written_whole_and_drawn_from(answers: dict[str, Answer], root: Path) -> None:
-    answers["no profile"].refused("--profile ", "no/profile: cannot be written: No such file or directory")
+    answers["no profile"].refused("--profile ", "no/profile: cannot be written; name a file in a folder")
     profile, told = json.loads((root / "profile.json").read_text()), answers["analyze"].json
     assert [profile[key] for key in ("events", "out_of_order", "delay")] == [26_475, 14_878, told["delay_ns"]]
     assert answers["empirical"].json["achieved_out_of_order"] == round(26_475 * 0.2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import tempfile
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -54,13 +52,8 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Measure how disordered an event file is."""
-    if save is not None and not os.access(save.absolute().parent, os.W_OK):  # now, not after the measurement
-        why = os.strerror(errno.EACCES if save.absolute().parent.is_dir() else errno.ENOENT)
-        raise UserError(f"--profile {save}: cannot be written: {why}")
-    if save is not None and save.exists() and not save.is_file():
-        raise UserError(f"--profile {save}: is not a regular file; name a file in a folder of yours")
-    if save is not None:
-        workplace.keep_sources("--profile", save, files)
+    if save is not None:  # now, not after the measurement
+        workplace.require_writable("--profile", save, files)
     source = source_options.source(files, reading)
     profile = measured(source, full=full, master=master)
     if save is not None:
@@ -193,8 +186,8 @@ def generate(
         raw["delay"] = given
     experiment = options.parse(config.Experiment, raw, "experiment")
     if save_bad is not None:
-        quarantine.check(save_bad, out)
-        workplace.keep_sources("--quarantine", save_bad, files)
+        workplace.require_writable("--quarantine", save_bad, files)
+        quarantine.require_outside(save_bad, out)
     made = streamed(source, experiment, out, master, save_bad)
     _warn(made.doubts)
     if as_json:

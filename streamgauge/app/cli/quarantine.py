@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +19,8 @@ from streamgauge.records.manifests import EventsManifest
 _ROWS = 10_000
 
 
-def check(out: Path, stream: Path) -> None:
-    """Raises UserError if the file could not be written, or lies in the folder that the stream will be."""
-    folder = out.absolute().parent
-    if (out.exists() and not out.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UserError(f"--quarantine {out}: cannot be written; name a file in a folder that exists")
+def require_outside(out: Path, stream: Path) -> None:
+    """Raises UserError if the file lies in the folder that the stream will be."""
     if "://" not in str(stream) and out.absolute().is_relative_to(stream.absolute()):
         raise UserError(f"--quarantine {out}: lies in --out {stream}; name a file elsewhere")
 

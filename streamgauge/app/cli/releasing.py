@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 import uuid
@@ -77,13 +76,9 @@ def release_check(
     from streamgauge.results import index
     from streamgauge.results.report.release_page import build
 
-    for file_out in filter(None, (junit, markdown)):  # an hour later is too late to find that out
-        folder = file_out.absolute().parent
-        if not folder.is_dir():
-            raise UserError(f"{file_out}: its folder does not exist")
-        if file_out.is_dir() or not os.access(file_out if file_out.exists() else folder, os.W_OK):
-            raise UserError(f"{file_out}: cannot be written; name a file in a folder of yours")
-
+    for option, target in (("--junit", junit), ("--markdown", markdown)):
+        if target is not None:  # an hour later is too late to find that out
+            workplace.require_writable(option, target)
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)

@@ -232,8 +232,12 @@ def beside(out: Path) -> Iterator[Store]:
 _THERE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
-def keep_sources(option: str, out: Path, files: Sequence[str]) -> None:
-    """Raises UserError if a file to be written is one of the source files."""
+def require_writable(option: str, out: Path, files: Sequence[str] = ()) -> None:
+    """Raises UserError, before the work, if a file cannot be written there, or is one of the source files."""
+    folder = out.absolute().parent
+    is_free = out.is_file() or not out.exists()
+    if not (is_free and folder.is_dir() and all(os.access(one, os.W_OK) for one in (folder, out) if one.exists())):
+        raise UserError(f"{option} {out}: cannot be written; name a file in a folder of yours that exists")
     for file in files:
         with suppress(OSError):
             if "://" not in file and out.samefile(file):
