@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import bz2
 import io
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -186,37 +185,11 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         raise UserError(f"{path}: broken {packed} file: {problem}; fetch it again") from None
 
 
-class _Bzip2(io.RawIOBase):
-    """Unpacks all streams of a bzip2 file. Python's own reader takes a damaged later stream for the file's end."""
-
-    def __init__(self, handle: BinaryIO) -> None:
-        self._handle, self._stream = handle, bz2.BZ2Decompressor()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        data = b""
-        while not data:
-            given = b""
-            if self._stream.eof:
-                if not (given := self._stream.unused_data or self._handle.read(_STEP)):
-                    return 0
-                self._stream = bz2.BZ2Decompressor()
-            elif self._stream.needs_input and not (given := self._handle.read(_STEP)):
-                raise EOFError("it ends within a stream")
-            data = self._stream.decompress(given, len(target))
-        target[: len(data)] = data
-        return len(data)
-
-
 def _unpacked(handle: BinaryIO, packed: Packing | None) -> AbstractContextManager[BinaryIO]:
     if packed == "gzip":
         return cast(BinaryIO, igzip_threaded.open(handle, "rb"))
-    if packed == "bzip2":
-        return cast(BinaryIO, io.BufferedReader(_Bzip2(handle), _STEP))
-    if packed == "zstd":
-        stream = pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), "zstd")
+    if packed is not None:  # Python's own reader of bzip2 takes a damaged later stream for the file's end
+        stream = pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), "bz2" if packed == "bzip2" else packed)
         return cast(BinaryIO, io.BufferedReader(stream, _STEP))
     return nullcontext(handle)
 
