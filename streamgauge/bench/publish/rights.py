@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.publish.answers import Output
@@ -60,17 +60,11 @@ def _write(access: Access, topic: str) -> None:
 
 
 def _read(access: Access, topic: str) -> None:
-    output = Output(access, topic, 1)
-    try:
+    with closing(Output(access, topic, 1)) as output:
         output.read()
-    finally:
-        output.close()
 
 
 def _look(access: Access, topics: Topics, topic: str, group: str) -> None:
-    offsets = Offsets(access, group, topic, 1)
-    try:
+    with closing(Offsets(access, group, topic, 1)) as offsets:
         offsets.committed()
-    finally:
-        offsets.close()
     topics.assigned(group)

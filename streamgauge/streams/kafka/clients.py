@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from streamgauge.base import variables
@@ -190,12 +190,10 @@ def ends(access: Access, topic: str, partitions: int) -> list[int]:
     from confluent_kafka import Consumer, TopicPartition
 
     with broker_errors(access, f"the topic {topic} cannot be read"):
-        consumer = Consumer(access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False})
-        try:
+        settings = access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False}
+        with closing(Consumer(settings)) as consumer:
             places = [TopicPartition(topic, number) for number in range(partitions)]
             return [consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in places]
-        finally:
-            consumer.close()
 
 
 class Offsets:
