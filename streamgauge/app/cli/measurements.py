@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import from_json, to_json
 
 from streamgauge import config
 from streamgauge.app.cli import outside, workplace
@@ -339,10 +340,6 @@ def _build_stream(benchmark: config.Benchmark, store: Store, experiment: config.
     return generate.run(Forked(), benchmark, store, experiment)
 
 
-def _finite(value: Any) -> Any:
-    """Replaces NaN and infinities by None: JSON has neither."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _finite(value: object) -> Any:
+    """Returns what JSON has of a value, which has neither NaN nor infinities: None stands for them."""
+    return from_json(to_json(value, inf_nan_mode="null"))
