@@ -88,10 +88,15 @@ def _cpu_model() -> str:
     return " ".join([platform.processor() or platform.machine(), *numbers.values()])
 
 
+def java_command() -> str | None:
+    """The `java` that JAVA_HOME names, else the one on PATH; None without one."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
+
+
 def _java() -> str | None:
     """Java's version, from the JDK's `release` file so that Java need not start; None if it is unknown."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java = java_command()
     try:
         release = (Path(java).resolve().parents[1] / "release").read_text() if java else ""
     except OSError:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from streamgauge.base.environment import java_command
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import OTHER_ARTIFACTS, Store
 from streamgauge.catalog.source_files import stat_source
@@ -37,10 +36,9 @@ def check_files(
 
 
 def check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java = java_command()
     if not java or not Path(java).exists():
-        where = f"JAVA_HOME is {home}" if home else "no java on PATH"
+        where = f"JAVA_HOME names {java}" if java else "no java on PATH"
         raise UserError(f"Java: found none ({where}), allowed: {JAVA_LEAST} or newer; install a JDK or set JAVA_HOME")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)

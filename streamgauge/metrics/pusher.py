@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -63,14 +64,9 @@ class Pusher:
         self.push(final=True)
         for sender in self._senders:
             sender.finish()
-        patience = threading.Event()
-        timer = threading.Timer(FINAL_SECONDS, patience.set)
-        timer.daemon = True
-        timer.start()
+        deadline = time.monotonic() + FINAL_SECONDS
         for sender in self._senders:
-            while sender.is_alive() and not patience.is_set():
-                sender.join(0.05)
-        timer.cancel()
+            sender.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
         while not self._stopping.wait(self._period):

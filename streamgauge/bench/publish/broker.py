@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import socket
 import time
 import uuid
 from pathlib import Path
 
+from streamgauge.base.environment import java_command
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader, postponed, stop
 from streamgauge.base.shipped import tools
@@ -59,9 +59,9 @@ class Broker:
     """
 
     def __init__(self, work: Path, port: int = 0, settings: dict[str, str] | None = None) -> None:
-        java = shutil.which("java")
+        java = java_command()
         if java is None:
-            raise UserError("found no java on PATH; a Kafka broker needs Java, 17 or newer")
+            raise UserError("found no java, by JAVA_HOME or on PATH; a Kafka broker needs Java, 17 or newer")
         self._work, self._java, self._jars = work.absolute(), java, jars("broker")
         self.log = self._work / "broker.log"
         self._work.mkdir(parents=True, exist_ok=True)
