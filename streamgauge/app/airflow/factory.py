@@ -61,10 +61,7 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
         try:
             benchmark = load(file)
             check_names(benchmark)
-            try:
-                schedules.check(benchmark)
-            except UserError as problem:
-                raise UserError(f"{file}: {problem}") from None
+            schedules.check(benchmark, f"{file}: ")
             for other, known in benchmarks.items():
                 if known.name == benchmark.name:
                     raise UserError(

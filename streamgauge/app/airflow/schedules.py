@@ -12,10 +12,10 @@ def schedules(benchmark: Benchmark) -> dict[str, str]:
     return {key: cron for key, cron in (("schedule", benchmark.schedule), ("nightly.schedule", nightly)) if cron}
 
 
-def check(benchmark: Benchmark) -> None:
-    """Raises UserError for a schedule that is no cron expression; needs the extra `airflow`."""
+def check(benchmark: Benchmark, where: str = "") -> None:
+    """Raises UserError, which begins with `where`, for what is no cron expression; needs the extra `airflow`."""
     from croniter import croniter
 
     for key, schedule in schedules(benchmark).items():
         if not croniter.is_valid(schedule):
-            raise UserError(f"{key}: found {schedule!r}, allowed: a cron expression such as 0 3 * * * or @daily")
+            raise UserError(f"{where}{key}: found {schedule!r}, allowed: a cron expression such as 0 3 * * * or @daily")
