@@ -10,7 +10,8 @@ from typing import Any
 import psutil
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.sdk import BaseHook, BaseOperator
+from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -19,17 +20,32 @@ from airflow.sdk.exceptions import (
     AirflowTaskTimeout,
 )
 
-from streamgauge.app.airflow.asset_facts import facts
-from streamgauge.app.airflow.page_link import PageLink
+from streamgauge.app.airflow import run_names
 from streamgauge.app.airflow.submission import settings
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.catalog.stages import Stage
+from streamgauge.config import Cell
 from streamgauge.streams.stages.session import check_master
 
 CONNECTION = "streamgauge_spark"
+#: facts that an asset's event has: of what the job has recorded of its end, of a manifest, and of a search
+_OF_OUTCOME = ("key", "reused", "page", "verdict")
+_OF_MANIFEST = ("events", "sha256", "target_out_of_order", "achieved_out_of_order")
+_OF_SEARCH = ("sustainable_rate_events_per_s", "interval", "constraint", "proven", "correct", "claim")
+
+
+class PageLink(BaseOperatorLink):
+    """The button on a task that leads to the page of its run, which Airflow's web server has (plugin.py)."""
+
+    name = "Page of the run"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002 (Airflow passes it by name)
+        base = str(conf.get("api", "base_url", fallback="/")).rstrip("/")
+        return f"{base}{run_names.PREFIX}/{run_names.page(ti_key.dag_id, ti_key.run_id)}"
 
 
 class StageOperator(BaseOperator):
@@ -147,3 +163,21 @@ class StageOperator(BaseOperator):
                 f"{master}: Airflow's environment has no apache-airflow-providers-cncf-kubernetes; install it there"
             )
         return master + port, connection.extra_dejson
+
+
+def facts(store: Store, log: RunLog, stage: Stage, scope: dict[str, str]) -> dict[str, Any]:
+    """Returns facts of what the stage has made in its last attempt in this run; unknown ones are left out."""
+    record = log.latest(stage.name, **scope)
+    known: dict[str, Any] = {"run": log.path.name, **scope}
+    outcome = record.outcome if record else {}
+    known |= _some(outcome, _OF_OUTCOME)
+    if outcome.get("key"):
+        artifact = store.find(outcome["artifact"], outcome["key"])
+        known |= _some(artifact.manifest if artifact else {}, _OF_MANIFEST)
+    if stage.name == "search":
+        known |= _some(search_of(log.path / "cells" / Cell(**scope).name).to_json(), _OF_SEARCH)
+    return known
+
+
+def _some(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: record[name] for name in names if record.get(name) is not None}
