@@ -111,5 +111,5 @@ def test_a_second_airflow_of_the_same_artifacts_is_refused_with_the_name_of_the_
             rf"Airflow of {tmp_path}/a: process {process.pid} on host \S+ has worked on it since \S+; wait for its end"
         )
         with pytest.raises(UserError, match=rf"^{said}, or choose another --artifacts$"):
-            ui(tmp_path, tmp_path / "a", port=1)
+            ui(tmp_path, tmp_path / "a", port=1, master=None)
     assert [file.name for file in (tmp_path / "a" / "airflow" / "ui").iterdir()] == [".claim.json"]
