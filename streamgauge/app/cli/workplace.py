@@ -123,6 +123,14 @@ def _unpacked_bytes(file: str) -> int:
     return stat_source(file).st_size * (_UNPACKED if packed else 1)
 
 
+class _NoPandas:
+    """An import hook that hides pandas."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
 def _without_pandas() -> None:
     """Keeps pyarrow from importing pandas, which takes half a second and swallows a signal that comes meanwhile.
 
@@ -132,11 +140,12 @@ def _without_pandas() -> None:
 
     if "pandas" in sys.modules:
         return
-    vars(sys)["modules"]["pandas"] = None  # an import of it fails
+    hook = _NoPandas()
+    sys.meta_path.insert(0, hook)
     try:
         pa.array([0])
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(hook)
 
 
 @contextmanager
