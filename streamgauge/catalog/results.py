@@ -108,7 +108,9 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[Damag
     records: list[tuple[int, T]] = []
     problems: list[Damaged] = []
     try:
-        for line, value, _ in numbered_jsonl(path):
+        for line, value, torn in numbered_jsonl(path):
+            if torn:  # it never counted as written
+                continue
             try:
                 records.append((line - 1, _record(kind, value)))
             except ValueError as problem:

@@ -243,11 +243,17 @@ def test_a_good_night_is_told_only_when_wanted(hook: Hook, run: Path) -> None:
     assert len(hook.calls) == 1
 
 
-def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path) -> None:
+@pytest.mark.parametrize(
+    ("stages", "said"), [("", "the stage did not run to its end"), ("{damaged\n", "stages.jsonl: line 1: damaged")]
+)
+def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path, stages: str, said: str) -> None:
     (run / "nightly.json").unlink()
+    (run / "stages.jsonl").write_text(stages)
     notices.send(benchmark(webhook={"url": hook.url}), run)
     [(_, _, body)] = hook.calls
-    assert body["lines"] == [{"state": "failed", "what": "regressions", "said": "the stage did not run to its end"}]
+    (line,) = body["lines"]
+    assert (line["state"], line["what"]) == ("failed", "regressions")
+    assert said in line["said"]
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,11 @@ def report_of(benchmark: Benchmark, run: Path) -> Notice:
     except (OSError, Damaged):
         report = NightReport(benchmark=benchmark.name, run_id=run.name, state="open", complete=False)
     if not report.complete:
-        last = RunLog(run).latest("regressions")
-        why = (last and last.error) or "the stage did not run to its end"
+        try:
+            last = RunLog(run).latest("regressions")
+            why = (last and last.error) or "the stage did not run to its end"
+        except Damaged as problem:
+            why = str(problem)
         lines = (*report.lines, NightLine("failed", "regressions", why))
         report = report.model_copy(update={"state": "bad", "lines": lines})
     return Notice.model_construct(**dict(report), page=str(run.parents[1] / "dashboard.html"))

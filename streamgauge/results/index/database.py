@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.shipped import INSTALL
-from streamgauge.results.index.tables import SCHEMA, metadata, schema
+from streamgauge.results.index.tables import BEFORE, SCHEMA, metadata, schema
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 #: seconds that a second writer waits for the first
@@ -116,6 +116,8 @@ def schema_of(connection: Connection) -> str | None:
     """
     tables = set(inspect(connection).get_table_names())
     missing = metadata.tables.keys() - tables
+    if missing == {schema.name} and "alembic_version" in tables:
+        return BEFORE
     if not missing:
         return connection.execute(select(schema.c.number)).scalar()
     if len(metadata.tables) - len(missing) > 1 and (file := file_of(connection.engine)):

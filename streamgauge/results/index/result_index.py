@@ -167,7 +167,8 @@ def rebuilt(url: str, runs: Iterable[Path], *, others: bool = False) -> tuple[In
         file = database.file_of(database.connect(url))
         if file is None:
             raise
-        kept = file.with_name(f"{file.name}.damaged")
+        names = (file.with_name(f"{file.name}.damaged{number}") for number in ("", *range(2, 1000)))
+        kept = next(name for name in names if not name.exists())
         os.replace(file, kept)
         for ending in ("-journal", "-wal", "-shm"):  # they would be taken for the new file's
             Path(f"{file}{ending}").unlink(missing_ok=True)

@@ -6,6 +6,8 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaD
 
 #: raise it when a table changes: tables with another number are refused, and made again from the records
 SCHEMA = "0006"
+#: of tables that Alembic made, which kept their number in a table of its own
+BEFORE = "0005"
 metadata = MetaData()
 
 schema = Table("schema_number", metadata, Column("number", String(8), primary_key=True))
