@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
@@ -14,6 +15,20 @@ Clock = Literal["all queues", "least queue", "own queue", "own key"]
 Counted = Literal["rows", "groups", "events in no window", "none"]
 #: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
 LEAST_MS = -(2**62) // 1000
+#: 36,000 years in µs: no span of a rule is longer, so that sums of times fit into 64 bits
+_MOST_US = 2**60
+
+
+def _one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raises ValueError for a value that is not allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name}: found {value!r:.80}, allowed: {', '.join(map(str, allowed))}")
+
+
+def _whole(name: str, value: object, least: int = 0, most: int = _MOST_US) -> None:
+    """Raises ValueError for what is no whole number within these bounds."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name}: found {value!r:.80}, allowed: a whole number from {least} to {most}")
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,16 @@ class Operator:
     offset_us: int = 0
     lag_us: int = 0
 
+    def __post_init__(self) -> None:
+        _one_of("kind", self.kind, get_args(Kind))
+        _whole("length_us", self.length_us, 1 if self.kind in ("window", "session") else 0)
+        _whole("slide_us", self.slide_us)
+        _whole("offset_us", self.offset_us, -_MOST_US)
+        _whole("lag_us", self.lag_us)
+        if self.kind == "window" and (self.slide_us == 0 or self.length_us % self.slide_us):
+            allowed = f"a whole part of the window's length, {self.length_us}"
+            raise ValueError(f"slide_us: found {self.slide_us}, allowed: {allowed}")
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -46,6 +71,12 @@ class Pace:
     interval_us: int = 0
     behind: int = 1
     step_us: int = 1
+
+    def __post_init__(self) -> None:
+        _one_of("kind", self.kind, ("event", "interval", "micro-batch"))
+        _whole("interval_us", self.interval_us, *((0, 0) if self.kind == "event" else (1,)))
+        _one_of("behind", self.behind, (1, 2))
+        _whole("step_us", self.step_us, 1)
 
     @property
     def cadence(self) -> str:
@@ -80,14 +111,24 @@ class Rules:
     exact: bool = True
 
     def __post_init__(self) -> None:
-        for value, values in ((self.clock, get_args(Clock)), (self.late_counted, get_args(Counted))):
-            if value not in values:
-                raise ValueError(f"found {value!r}, allowed: {', '.join(values)}")
+        _one_of("clock", self.clock, get_args(Clock))
+        _one_of("late_counted", self.late_counted, get_args(Counted))
+        _operators(self.operators)
+        _pace(self.pace)
+        _whole("delay_us", self.delay_us)
+        _whole("begins_ms", self.begins_ms, LEAST_MS, -LEAST_MS)
+        for name in ("equal_is_late", "joins_first", "exact"):
+            _one_of(name, vars(self)[name], (False, True))
+
+    @property
+    def losing(self) -> Operator:
+        """The first operator that may lose an event; the first of all if none may."""
+        return next((one for one in self.operators if one.kind != "never"), self.operators[0])
 
     @property
     def kind(self) -> Kind:
-        """The rule of the operator that takes the events first."""
-        return self.operators[0].kind
+        """The rule of that operator: "never" if no operator loses an event."""
+        return self.losing.kind
 
     @property
     def by_key(self) -> bool:
@@ -98,3 +139,15 @@ class Rules:
     def soonest(self) -> Self:
         """The rules with a watermark after each event, under which no fewer events are lost than at any other pace."""
         return replace(self, pace=Pace())
+
+
+def _operators(given: object) -> None:
+    """Raises ValueError for what are no operators."""
+    if not (isinstance(given, tuple) and all(isinstance(one, Operator) for one in given)):
+        raise ValueError(f"operators: found {given!r:.80}, allowed: a tuple of Operator(…)")
+
+
+def _pace(given: object) -> None:
+    """Raises ValueError for what is no pace."""
+    if not isinstance(given, Pace):
+        raise ValueError(f"pace: found {given!r:.80}, allowed: Pace(…)")

@@ -52,3 +52,23 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 def test_an_answer_whose_figures_are_none_is_unchecked(fleet: Fleet, tmp_path: Path, more: Any, why: str) -> None:
     answer = asked(Babbling(more), fleet, Spec("passthrough"), {}, ROWS, tmp_path)
     assert (answer.status, answer.why) == ("unchecked", why)
+
+
+def test_rules_that_are_none_refuse_one_query_and_do_not_end_the_suite(fleet: Fleet, tmp_path: Path) -> None:
+    class Undeclared(Babbling):
+        def rules(self, spec: Spec) -> Rules:
+            return Rules((Operator("window", spec.length_us),))
+
+    answer = asked(Undeclared({}), fleet, Spec("passthrough"), {}, ROWS, tmp_path)
+    why = "ValueError: slide_us: found 0, allowed: a whole part of the window's length, 10000000"
+    assert (answer.status, answer.why) == ("unsupported", why)
+
+
+def test_an_account_that_lacks_rows_leaves_one_query_unchecked(fleet: Fleet, tmp_path: Path) -> None:
+    class Judging(Babbling):
+        def rules(self, spec: Spec) -> Rules:
+            return Rules(spec.operators("event"))
+
+    told = {"stretches": [{"ends": [{"0": 1}], "watermark_ms": None}]}
+    answer = asked(Judging(told), fleet, Spec("passthrough"), {}, ROWS, tmp_path)
+    assert (answer.status, answer.why) == ("unchecked", "some offered rows were taken by no batch")

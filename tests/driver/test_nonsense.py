@@ -167,7 +167,7 @@ def test_sound_figures_stay_as_they_are() -> None:
         (FIGURES | {"batches": [None]}, "batches.0: found None, allowed: "),
         (FIGURES | {"batches": [{"ends": []}]}, "batches.0.watermark_ms: found "),
         (FIGURES | {"stretches": [{"ends": [{"0": -1}], "watermark_ms": 0}]}, "stretches.0.ends.0.0: found -1"),
-        (FIGURES | {"rules": {"late": 1}}, "rules: found {'late': 1}, allowed: Rules(…) of streamgauge.records"),
+        (FIGURES | {"rules": {"late": 1}}, "rules: found {'late': 1}, allowed: Rules(…) of streamgauge.records.rules"),
         (
             FIGURES | {"rules": replace(RULES, clock="own key", delay_us=8)},
             "rules: found delay_us 8, clock 'own key', allowed: delay_us 9, clock 'all queues', as ",

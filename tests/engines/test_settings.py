@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -262,7 +263,13 @@ def test_an_engine_declares_the_faults_that_its_trials_take(
         ("Rules(())", "found 0 operators, allowed: 1, as in Spec.operators"),
         (
             "Rules(spec.operators(), clock='mine')",
-            "ValueError: found 'mine', allowed: all queues, least queue, own queue",
+            "ValueError: clock: found 'mine', allowed: all queues, least queue, own queue",
+        ),
+        ("Rules(('window',))", "ValueError: operators: found ('window',), allowed: a tuple of Operator(…)"),
+        ("Rules(spec.operators('session'), pace='fast')", "ValueError: pace: found 'fast', allowed: Pace(…)"),
+        (
+            "Rules(spec.operators(), clock='own key')",
+            "found clock 'own key', allowed: another one, as passthrough has no key",
         ),
         ("Rules(spec.operator())", "AttributeError: 'Spec' object has no attribute 'operator'"),
     ],
@@ -289,3 +296,18 @@ def test_late_rules_that_are_none_are_refused_before_anything_starts(
 def test_an_engine_says_in_words_what_it_declares(tmp_path: Path, settings: System, clock: str, words: str) -> None:
     rules = rules_of(make_system(settings, tmp_path), Spec("windowed_aggregation", "k", "v"))
     assert (rules.clock, settings.semantics and settings.semantics.queues) == (clock, words)
+
+
+DECLARE = """
+import sys
+from pathlib import Path
+from streamgauge.bench.driver.system import make_system, rules_of
+from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.workloads import Spec
+rules_of(make_system(SparkSettings(name="s"), Path()), Spec("passthrough"))
+print(*[name for name in sys.modules if name in ("pyspark", "streamgauge.streams.stages")])
+"""
+
+
+def test_spark_declares_its_rules_without_pyspark() -> None:
+    assert subprocess.run([sys.executable, "-c", DECLARE], capture_output=True, text=True, check=True).stdout == "\n"

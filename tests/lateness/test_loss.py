@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 from random import Random
@@ -20,10 +22,10 @@ from tests.lateness import slow
 
 #: what an engine may declare: the cadences of a watermark after each event, at intervals, and with micro-batches
 PACES = st.builds(
-    Pace,
-    interval_us=st.sampled_from([0, 1, 4, 10]),
-    behind=st.integers(1, 2),
-    step_us=st.sampled_from([1, 3]),
+    lambda interval_us, *others: Pace("interval" if interval_us else "event", interval_us, *others),
+    st.sampled_from([0, 1, 4, 10]),
+    st.integers(1, 2),
+    st.sampled_from([1, 3]),
 )
 DECLARED = st.builds(
     Rules,
@@ -169,6 +171,43 @@ def test_the_rules_alone_tell_what_another_delay_loses_and_a_longer_one_loses_no
 def test_a_rule_that_no_function_knows_is_refused(field: str, allowed: str) -> None:
     with pytest.raises(ValueError, match=f"found 'mine', allowed: {allowed}"):
         Rules((Operator("event"),), **{field: "mine"})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Operator("windw"), "kind: found 'windw', allowed: never, window, event, session, tolerance"),
+        (lambda: Operator("window", 10), "slide_us: found 0, allowed: a whole part of the window's length, 10"),
+        (lambda: Operator("window", 10, 20), "slide_us: found 20, allowed: a whole part of the window's length, 10"),
+        (lambda: Operator("window", 0, 1), "length_us: found 0, allowed: a whole number from 1 to "),
+        (lambda: Operator("session"), "length_us: found 0, allowed: a whole number from 1 to "),
+        (lambda: Operator("event", lag_us=-1), "lag_us: found -1, allowed: a whole number from 0 to "),
+        (lambda: Operator("event", offset_us=0.5), "offset_us: found 0.5, allowed: a whole number from "),
+        (lambda: Pace("batch"), "kind: found 'batch', allowed: event, interval, micro-batch"),
+        (lambda: Pace("interval"), "interval_us: found 0, allowed: a whole number from 1 to "),
+        (lambda: Pace("event", 5), "interval_us: found 5, allowed: a whole number from 0 to 0"),
+        (lambda: Pace(behind=3), "behind: found 3, allowed: 1, 2"),
+        (lambda: Pace(step_us=0), "step_us: found 0, allowed: a whole number from 1 to "),
+        (lambda: Rules(("window",)), "operators: found ('window',), allowed: a tuple of Operator(…)"),
+        (lambda: Rules([]), "operators: found [], allowed: a tuple of Operator(…)"),
+        (lambda: Rules((), pace="fast"), "pace: found 'fast', allowed: Pace(…)"),
+        (lambda: Rules((), delay_us=1.0), "delay_us: found 1.0, allowed: a whole number from 0 to "),
+        (lambda: Rules((), begins_ms=None), "begins_ms: found None, allowed: a whole number from "),
+        (lambda: Rules((), joins_first="no"), "joins_first: found 'no', allowed: False, True"),
+    ],
+)
+def test_rules_that_contradict_themselves_are_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        make()
+
+
+def test_the_first_operator_that_may_lose_an_event_decides() -> None:
+    event, arrival = np.array([9, 5, 8]), np.arange(3)
+    lost = [
+        loss(event, arrival, Rules(operators, 2))
+        for operators in ((Operator("never"), Operator("event")), (Operator("never"),) * 2)
+    ]
+    assert [(one.events, one.rule) for one in lost] == [(1, "event"), (0, "never")]
 
 
 S = 1_000_000  # µs

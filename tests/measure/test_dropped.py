@@ -26,6 +26,11 @@ from streamgauge.records.rules import Operator, Rules
             "watermark begins",
         ),
         (
+            {"late_events": 5, "early_events": 2}, {"begins_ms": 946_684_800_000}, "before the first watermark",
+            "it dropped 5 of 24,000 events as late, 2 of them because they end before 2000-01-01T00:00:00.000, where "
+            "its watermark begins",
+        ),
+        (
             None, {"late_dropped": 1_200}, "by its own count", "it dropped 1,200 events as late, by its own count"
         ),
         (
@@ -38,7 +43,11 @@ from streamgauge.records.rules import Operator, Rules
 def test_it_is_said(
     check: dict[str, Any] | None, figures: dict[str, Any], kind: str | None, sentence: str | None
 ) -> None:
-    rules = Rules((Operator("window"),), late_counted="groups" if "batches" in figures else "rows")
+    rules = Rules(
+        (Operator("event"),),
+        begins_ms=figures.get("begins_ms", 0),
+        late_counted="groups" if "batches" in figures else "rows",
+    )
     details = {"system": figures, "rules": rules}
     run = TrialRun(TrialObservation(1, 1, (), 24_000, 24_000), details, Histogram(), Histogram())
     found = dropped(check, run)

@@ -17,6 +17,7 @@ from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.late_rows import Expectation, Unknowable, expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import LEAST_MS
 from streamgauge.records.trial import SystemFigures
 from streamgauge.streams.lateness.sessions import left_out
 from tests.engines.hand import row, table
@@ -48,6 +49,17 @@ def test_an_event_at_the_watermark_is_late_on_spark_and_in_time_on_flink() -> No
     logs = stretches((1, 0), (3, 20_000))
     assert kept(expectation(offered, logs, spec, flink.rules(spec))) == [[0, 1]]
     assert kept(expectation(offered, logs, spec, spark.rules(spec, one_watermark=True))) == [[0]]
+
+
+def test_an_operator_that_loses_nothing_stands_beside_one_that_does() -> None:
+    spec = Spec("windowed_join", "name", None, window_us=10 * S)
+    logs = [BatchLog(0, ({0: 1},) * 2, LEAST_MS), BatchLog(1, ({0: 3},) * 2, 30_000)]
+    never, window = replace(flink.rules(spec).operators[0], kind="never"), flink.rules(spec).operators[1]
+    for operators, keep in (((never, window), [[0, 1, 2], [0]]), ((window, never), [[0], [0, 1, 2]])):
+        declared = replace(flink.rules(spec), operators=operators)
+        found = expectation(rows([(30, "a", 1), (5, "a", 1), (5, "a", 1)]), logs, spec, declared)
+        assert [frame["seq"].to_pylist() for frame in found.parts[0].frames] == keep
+        assert (found.late_events, found.early_events) == (1, 0)
 
 
 def test_an_event_joins_an_open_session_before_it_is_judged() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,19 +12,23 @@ from streamgauge.bench.engines.spark.queries import rules
 from streamgauge.bench.oracle.batches import BatchLog, taken_by
 from streamgauge.bench.oracle.watermarks import Watermarks, recomputed
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Operator, Pace, Rules
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000, watermark_ms=2_000)
 JOIN = Spec("windowed_join", "name", None, window_us=10_000_000)
 Logged = list[tuple[tuple[dict[int, int], ...], int]]  # of each batch: the ends of each frame, the watermark
 
 
-def found(times_us: list[list[int]], logged: Logged, spec: Spec = AGGREGATION) -> Watermarks:
+def found(
+    times_us: list[list[int]], logged: Logged, spec: Spec = AGGREGATION, declared: Rules | None = None
+) -> Watermarks:
     """times_us: for each partition."""
     places = [(p, n, us) for p, times in enumerate(times_us) for n, us in enumerate(times)]
     columns = [np.array(column, np.int64) for column in zip(*places, strict=True)]
     rows = pa.table({"partition": columns[0], "row": columns[1], "event_ts": pa.array(columns[2], pa.timestamp("us"))})
     logs = [BatchLog(number, *one) for number, one in enumerate(logged)]
-    return recomputed(rows, [taken_by(rows, logs, n) for n in range(len(logs[0].ends))], logs, spec, rules(spec))
+    taken = [taken_by(rows, logs, n) for n in range(len(logs[0].ends))]
+    return recomputed(rows, taken, logs, spec, declared or rules(spec))
 
 
 def watermarks(*args: object) -> list[int]:
@@ -35,6 +41,19 @@ def test_the_largest_of_the_batches_before_rounded_down_minus_the_delay_and_neve
     times = [[1_000_000, 5_999_999, 3_000_000, 7_000_000]]
     logged: Logged = [(({0: 1},), 0), (({0: 2},), 0), (({0: 3},), 3_999), (({0: 4},), 3_999), (({0: 4},), 5_000)]
     assert watermarks(times, logged) == [0, 0, 3_999, 3_999, 5_000]  # 1 s minus 2 s is not below 0
+
+
+@pytest.mark.parametrize(("step_us", "wanted_ms"), [(1, 22_000), (1_000, 21_999), (10_000_000, 14_999)])
+def test_delay_and_rounding_are_those_that_the_engine_declares(step_us: int, wanted_ms: int) -> None:
+    declared = replace(rules(AGGREGATION), delay_us=5_000_500, pace=Pace(step_us=step_us))
+    right = found([[27_000_500]], [(({0: 1},), 0), (({0: 1},), 25_000)], declared=declared)
+    assert right.wrong == f"watermark of batch 1: the engine logged 25000 ms, its rows imply {wanted_ms} ms"
+
+
+def test_one_operator_that_loses_events_is_enough_for_a_watermark() -> None:
+    declared = replace(rules(JOIN), operators=(Operator("never"), Operator("event")))
+    right = found([[27_000_000]], [(({0: 1},) * 2, 0), (({0: 1},) * 2, 1)], JOIN, declared)
+    assert right.wrong == "watermark of batch 1: the engine logged 1 ms, its rows imply 27000 ms"
 
 
 def test_of_times_before_1970_there_is_none() -> None:

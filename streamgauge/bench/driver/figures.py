@@ -24,7 +24,8 @@ def checked(given: object, declared: Rules) -> tuple[SystemFigures, str | None]:
         return {}, f"the system's figures: found {shown(given)}, allowed: an object"
     followed = given.get("rules", declared)
     if not isinstance(followed, Rules):
-        return {}, f"the system's figures: rules: found {shown(followed)}, allowed: Rules(…) of streamgauge.records"
+        allowed = "Rules(…) of streamgauge.records.rules"
+        return {}, f"the system's figures: rules: found {shown(followed)}, allowed: {allowed}"
     if followed != declared:
         ended, begun = _differing(followed, declared), _differing(declared, followed)
         return {}, f"the system's figures: rules: found {ended}, allowed: {begun}, as its adapter declares"

@@ -192,11 +192,13 @@ def rules_of(system: Adapter, spec: Spec) -> Rules:
     except UserError:
         raise
     except Exception as problem:  # somebody's own module may do anything
-        raise UserError(f"{where}: {_line(problem)}") from None
+        raise Unsupported(where, _line(problem)) from None
     if not isinstance(declared, Rules):
-        raise UserError(f"{where}: found {declared!r:.80}, allowed: Rules(…) of streamgauge.records.rules")
+        raise Unsupported(where, f"found {declared!r:.80}, allowed: Rules(…) of streamgauge.records.rules")
     if len(declared.operators) != frames:
-        raise UserError(f"{where}: found {len(declared.operators)} operators, allowed: {frames}, as in Spec.operators")
+        raise Unsupported(where, f"found {len(declared.operators)} operators, allowed: {frames}, as in Spec.operators")
+    if declared.clock == "own key" and spec.key is None:
+        raise Unsupported(where, f"found clock 'own key', allowed: another one, as {spec.query} has no key")
     return declared
 
 

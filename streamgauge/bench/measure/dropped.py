@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measurements.latency.record import DropKind, Dropped
 from streamgauge.bench.oracle.batches import late_reported
@@ -15,7 +17,9 @@ def dropped(check: Compared | None, run: TrialRun) -> Dropped | None:
         early = check.get("early_events") or 0
         sentence = f"it dropped {count:,} of {offered:,} events as late"
         if early:
-            sentence += f", {early:,} of them because they end before 1970, where its watermark begins"
+            begins_ms = rules.begins_ms if rules else 0
+            begin = np.datetime64(begins_ms, "ms") if begins_ms else "1970"
+            sentence += f", {early:,} of them because they end before {begin}, where its watermark begins"
         kind: DropKind = "before the first watermark" if early else "late"
         return Dropped(kind=kind, sentence=sentence, count=count, offered=offered, early=early) if count else None
     reported = late_reported(run.details.get("system", {}), run.details.get("epochs", []))

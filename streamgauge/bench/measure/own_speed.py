@@ -29,7 +29,7 @@ def own_speed(stream: Artifact, spec: Spec, rules: Rules, queues: int = 1) -> Lo
     count, pieces = LossCount(rules, queues), _pieces(stream, spec)
     for rows in [pa.concat_tables(pieces).combine_chunks()] if rules.by_key else pieces:
         event_us, arrival_us = (_us(rows, name, stream.manifest["tick"]) for name in ("event_time", "ingestion_time"))
-        read, narrow = (None, None) if rules.kind == "tolerance" else _taken(rows, event_us, spec)
+        read, narrow = (None, None) if rules.kind == "tolerance" else _taken(rows, event_us, spec, rules)
         keys = numbered(rows[str(spec.key)]) if rules.by_key else None
         count.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
     return count.loss()
@@ -53,8 +53,11 @@ def _us(rows: pa.Table, column: str, tick: str) -> Ints:
     return ticks // (PS["us"] // PS[tick])
 
 
-def _taken(rows: pa.Table, event_us: Ints, spec: Spec) -> tuple[Mask | None, Mask | None]:
-    """Masks of what the query reads, and of what is only in the window that ends first; None: all, and none."""
+def _taken(rows: pa.Table, event_us: Ints, spec: Spec, rules: Rules) -> tuple[Mask | None, Mask | None]:
+    """Masks of what operators read that may lose it, and of what is only in the window that ends first.
+
+    None: all, and none.
+    """
     query = find(spec.query)
     if query.spans > 1:
         marked = pc.fill_null(pc.equal(rows[str(spec.value)].cast(pa.string()), spec.mark), False).to_numpy()
@@ -62,5 +65,6 @@ def _taken(rows: pa.Table, event_us: Ints, spec: Spec) -> tuple[Mask | None, Mas
     if not query.reads and query.streams == 1:
         return None, None
     timed = rows.append_column("event_ts", pa.array(event_us))
-    frames: Sequence[Mask] = [concerned(timed, frame, spec) for frame in range(query.streams)]
+    losing = [frame for frame, one in enumerate(rules.operators) if one.kind != "never"]
+    frames: Sequence[Mask] = [concerned(timed, frame, spec) for frame in losing]
     return np.logical_or.reduce(frames), None

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from streamgauge.bench.oracle.batches import BatchLog, taken_by
 from streamgauge.bench.oracle.session_deals import deals, numbered
-from streamgauge.bench.oracle.watermarks import recomputed
+from streamgauge.bench.oracle.watermarks import Watermarks, recomputed
 from streamgauge.bench.workloads import Query, Spec, find
-from streamgauge.records.rules import Rules
+from streamgauge.records.rules import Operator, Rules
 from streamgauge.streams.lateness.late import Ints, Mask, first_ends, late
 from streamgauge.streams.lateness.sessions import left_out
-from streamgauge.streams.lateness.watermark import largest_of_key
+from streamgauge.streams.lateness.watermark import Watermark
 
 
 class Unknowable(ValueError):
@@ -75,27 +75,27 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
     if rules.kind == "never":
         checked = recomputed(rows, [], logs, spec, rules).checked
         return Expectation((Kept(spec, whole, (None,) * len(rules.operators)),), 0, None, checked)
-    if rules.clock == "own key":
-        gone = below_own_key(rows, spec, rules)
-        mask = (pa.array(~gone),) * len(rules.operators)
-        parts_kept = tuple(Kept(part, whole, mask) for part in spec.tumbling())
-        return Expectation(parts_kept, int(gone.sum()), None, True, int(gone.sum()))
     if rules.clock == "own queue" and len(pc.unique(rows["partition"])) > 1:
         raise Unknowable("each queue has its own watermark, and the account has one for all of them")
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     taken = [taken_by(rows, logs, frame) for frame in range(len(rules.operators))]
-    right = recomputed(rows, taken, logs, spec, rules)
+    if rules.clock == "own key":
+        right, by_key = Watermarks(tuple(logs), None, True), own_key_watermarks_us(rows, spec, rules)
+    else:
+        right, by_key = recomputed(rows, taken, logs, spec, rules), None
     parts: list[Kept] = []
     dropped = 0
     nowhere = [np.ones(rows.num_rows, bool) for _ in taken]  # late for each window that could have held it
     anywhere = [np.zeros(rows.num_rows, bool) for _ in taken]
-    early = np.ones(rows.num_rows, bool)
+    early = [np.ones(rows.num_rows, bool) for _ in taken]
+    begin = np.full(rows.num_rows, rules.begins_ms * 1000)
     for part in spec.tumbling():
         masks: list[pa.BooleanArray | None] = []
-        operators = [replace(one, slide_us=part.length_us, offset_us=part.offset_us) for one in rules.operators]
-        early &= late(event_ts, np.full(rows.num_rows, rules.begins_ms * 1000), operators[0], rules)
+        operators = [_of_part(one, part) for one in rules.operators]
         for frame, (batches, operator) in enumerate(zip(taken, operators, strict=True)):
-            watermarks = late_watermarks_us(batches, right.logs, rules) - operator.lag_us
+            judged = late_watermarks_us(batches, right.logs, rules) if by_key is None else by_key
+            watermarks = judged - operator.lag_us
+            early[frame] &= late(event_ts, begin, operator, rules)
             gone = late(event_ts, watermarks, operator, rules)
             read = concerned(rows, frame, part)
             if operator.kind == "session" and rules.joins_first:
@@ -116,25 +116,34 @@ def expectation(rows: pa.Table, logs: Sequence[BatchLog], spec: Spec, rules: Rul
             parts.append(Kept(part, whole, tuple(masks)))
     lost = [gone & read for gone, read in zip(nowhere, anywhere, strict=True)]
     late_events = sum(int(gone.sum()) for gone in lost)
-    early_events = sum(int((gone & early).sum()) for gone in lost)
+    early_events = sum(int((gone & one).sum()) for gone, one in zip(lost, early, strict=True))
     if counts == "events in no window":
         dropped = late_events
     return Expectation(tuple(parts), dropped, right.wrong, right.checked, late_events, early_events)
 
 
-def below_own_key(rows: pa.Table, spec: Spec, rules: Rules) -> Mask:
-    """True for events below the watermark of their key: the largest event time of that key so far, minus the delay.
+def _of_part(operator: Operator, part: Spec) -> Operator:
+    """The operator with the windows of one tumbling part."""
+    if operator.kind != "window":
+        return operator
+    return replace(operator, length_us=part.length_us, slide_us=part.length_us, offset_us=part.offset_us)
 
-    Raises Unknowable for several queues, because nobody knows in which order their rows were taken.
+
+def own_key_watermarks_us(rows: pa.Table, spec: Spec, rules: Rules) -> Ints:
+    """Returns the watermark of each event's key, which follows the largest time of that key so far, µs.
+
+    Raises Unknowable for several queues, because nobody knows in which order their rows were taken, and for sessions.
     """
     if len(pc.unique(rows["partition"])) > 1:
         raise Unknowable("each key has its own watermark: of several queues the order of events is not known")
+    if any(operator.kind == "session" for operator in rules.operators):
+        raise Unknowable("each key has its own watermark: when its sessions close is not known")
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     order = np.argsort(rows["row"].to_numpy(), kind="stable")
     keys = numbered(rows[str(spec.key)])
-    gone = np.empty(len(order), bool)
-    gone[order] = event_ts[order] < largest_of_key(keys[order], event_ts[order]) - rules.delay_us
-    return gone
+    watermarks = np.empty(len(order), np.int64)
+    watermarks[order] = Watermark(rules).next(event_ts[order], event_ts[order], keys[order])
+    return watermarks
 
 
 def touches_no_open_session(rows: pa.Table, read: Mask, watermarks_us: Ints, spec: Spec) -> Mask:

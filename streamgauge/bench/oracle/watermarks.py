@@ -1,7 +1,8 @@
 """Computes the watermark that each micro-batch must have had, from the rows that earlier batches took. Pure.
 
 Spark's watermark is the largest event time of a frame, rounded down to a millisecond, minus the delay; of several
-frames the least. Another engine may take the largest event time of each queue, and the least of those. It never falls.
+frames the least. Delay and rounding are those that the engine declares (`Rules.delay_us`, `Pace.step_us`). Another
+engine may take the largest event time of each queue, and the least of those. It never falls.
 It begins where the engine's own documentation says (`Rules.begins_ms`): Spark's at 0, which is 1970, so that no event
 before that is in time; Flink's below every time. The engine's own figure is only a claim.
 """
@@ -45,7 +46,7 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     if rules.kind == "never":
         return Watermarks(tuple(ordered), None, all(log.watermark_ms in (0, LEAST_MS) for log in ordered))
     follow = _of_each_queue if rules.clock == "least queue" else _of_frame
-    implied = np.min([follow(rows, batches, ordered, n, spec, rules) for n, batches in enumerate(taken)], axis=0)
+    implied = np.min([follow(rows, batches, ordered, n, rules) for n, batches in enumerate(taken)], axis=0)
     past = _past_everything_ms(rows, spec, rules)
     corrected: list[BatchLog] = []
     wrong, before = None, rules.begins_ms
@@ -65,26 +66,25 @@ def _shown(watermark_ms: int) -> str:
     return "no watermark" if watermark_ms == LEAST_MS else f"{watermark_ms} ms"
 
 
-def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec, rules: Rules) -> Ints:
+def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, rules: Rules) -> Ints:
     """Watermark of each batch, ms, as if there were no other frame."""
-    latest_ms = np.full(len(logs), np.iinfo(np.int64).min // 2)
-    np.maximum.at(latest_ms, batches, rows["event_ts"].cast(pa.int64()).to_numpy() // 1000)
+    latest_us = np.full(len(logs), np.iinfo(np.int64).min // 2)
+    np.maximum.at(latest_us, batches, rows["event_ts"].cast(pa.int64()).to_numpy())
+    latest_us = np.maximum.accumulate(latest_us)
+    seen: Ints = (latest_us - np.mod(latest_us, rules.pace.step_us) - rules.delay_us) // 1000
     counts = np.bincount(rows["partition"].to_numpy()) if rows.num_rows else np.zeros(0, np.int64)
     for number, log in enumerate(logs):
         ends = log.ends[frame].items()
         if any(end > (counts[partition] if partition < len(counts) else 0) for partition, end in ends):
-            latest_ms[number] = _BEYOND + spec.watermark_ms
+            seen[number:] = _BEYOND
             break
-    seen: Ints = np.maximum.accumulate(latest_ms) - spec.watermark_ms
     if not len(logs):
         return seen
     watermarks: Ints = np.maximum(rules.begins_ms, np.concatenate([[rules.begins_ms], seen[:-1]]))
     return watermarks
 
 
-def _of_each_queue(
-    rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, spec: Spec, rules: Rules
-) -> Ints:
+def _of_each_queue(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, rules: Rules) -> Ints:
     """The least of what `_of_frame` finds for each queue by itself; the begin as long as one has brought no row."""
     queues = rows["partition"].to_numpy()
     of_queues = []
@@ -93,8 +93,8 @@ def _of_each_queue(
         alone = [replace(log, ends=({0: log.ends[frame].get(queue, 0)},)) for log in logs]
         mine = rows.filter(pa.array(here))
         mine = mine.set_column(mine.schema.get_field_index("partition"), "partition", pa.array([0] * mine.num_rows))
-        of_queues.append(_of_frame(mine, batches[here], alone, 0, spec, rules))
-    return np.min(of_queues, axis=0) if of_queues else _of_frame(rows, batches, logs, frame, spec, rules)
+        of_queues.append(_of_frame(mine, batches[here], alone, 0, rules))
+    return np.min(of_queues, axis=0) if of_queues else _of_frame(rows, batches, logs, frame, rules)
 
 
 def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:

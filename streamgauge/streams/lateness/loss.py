@@ -12,10 +12,10 @@ from streamgauge.streams.lateness.watermark import Watermark
 
 
 class LossCount:
-    """Counts the loss of a stream, piece by piece, at the operator that takes the events first."""
+    """Counts the loss of a stream, piece by piece, at the first operator that may lose an event."""
 
     def __init__(self, rules: Rules, queues: int = 1) -> None:
-        self.rules, self._operator = rules, rules.operators[0]
+        self.rules, self._operator = rules, rules.losing
         self._watermark = Watermark(rules, queues)
         self._events = self._partly = self._of = 0
         self._ends = np.zeros(0, np.int64)  # of windows that lack an event

@@ -20,13 +20,12 @@ from streamgauge.base.processes import Leader
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup, Unsupported
 from streamgauge.bench.engines.processes import Session
-from streamgauge.bench.engines.spark import queries, submit
+from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Rules
 from streamgauge.records.trial import SystemFigures
-from streamgauge.streams.stages.session import check_master, library_zip
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
@@ -71,6 +70,9 @@ class SparkSystem(Adapter):
         return queries.rules(spec, interval_us, one_watermark=is_shared)
 
     def start(self) -> None:
+        from streamgauge.bench.engines.spark import submit  # `check` asks for the rules alone, and knows no PySpark
+        from streamgauge.streams.stages.session import check_master, library_zip
+
         check_master(self._system.master)
         self._work.mkdir(parents=True, exist_ok=True)
         self.failure = None
