@@ -1,10 +1,12 @@
 """spark-submit application: reads the source into events."""
 
+from streamgauge.bench.measure.checks import check_sections
 from streamgauge.results.index import garbage_collection
 from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.job import job
 
 with job("ingest") as j:
+    check_sections(j.benchmark)  # before anything that takes long
     garbage_collection.require_budget(
         j.store, j.benchmark.retention.disk_budget, keep_runs=j.benchmark.retention.keep_runs
     )

@@ -5,6 +5,6 @@ from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("turns") as j:
-        proved = [e.name for e in j.benchmark.experiments if j.succeeded("validate", e.name)]
+        proved = [e.name for e in j.benchmark.experiments if j.succeeded("validate", experiment=e.name)]
         cells = [cell for cell in j.benchmark.all_cells() if cell.experiment in proved]
         j.outcome |= {"cells": turns.run(j.benchmark, j.store, j.run, cells)}

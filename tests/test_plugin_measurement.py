@@ -17,7 +17,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench import measurements
 from streamgauge.bench.measure import timing
-from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.checks import check_names
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import needed_before, stage_of, stages_of
@@ -48,8 +48,9 @@ def broken(plugin: Path) -> None:
 def test_a_cell_is_measured_by_the_job_of_all_measurements(plugin: Path, tmp_path: Path) -> None:
     bench = bench_of(tmp_path, {"rate": 2000, "seconds": 2})
     directory = bench.store.run("r")
-    with RunLog(directory).stage("validate", {"experiment": CELL.experiment}):
-        pass
+    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
+        with RunLog(directory).stage(stage, scope):
+            pass
     arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
     arguments += stage_of(NAME).arguments(CELL.model_dump())
     done = subprocess.run(
@@ -78,7 +79,7 @@ def test_a_cell_is_measured_by_the_job_of_all_measurements(plugin: Path, tmp_pat
         del sys.modules[name]
     holes = {block.what: block.why for block in cells_section.section(records).parts[0].blocks if block.kind == "hole"}
     assert holes == {
-        "No sustainable rate": "not run: see generate e",
+        "No sustainable rate": "not found",
         f"No {NAME}": f"{NAME}: {CODE} cannot be loaded: SystemExit: imported",
     }
 
@@ -110,6 +111,25 @@ def test_a_file_without_the_section_has_no_stage_of_it(plugin: Path, tmp_path: P
         measure(NAME, CellRun(benchmark, bench_of(tmp_path).store, CELL, tmp_path))
 
 
+@pytest.mark.usefixtures("plugin")
+def test_a_figure_has_the_hash_of_its_section_and_the_software_of_the_system(tmp_path: Path) -> None:
+    def kept(measurement: str, section: dict[str, Any] | None) -> Any:
+        bench = bench_of(tmp_path, section)
+        cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), measurement)
+        cell_run.keep("m", "s", 1.0, software={"engine": "7.0", "numpy": "another"})
+        return read_jsonl(cell_run.run_directory / "results.jsonl")[-1]
+
+    figure = kept(NAME, {"rate": 2000})
+    assert (figure["software"]["engine"], figure["software"]["numpy"]) == ("7.0", "another")
+    assert figure["software"]["python"]
+    hashes = [kept(NAME, {"rate": rate})["config_hash"] for rate in (2000, 1000)]
+    assert (hashes[0], hashes[1]) == (figure["config_hash"], kept(NAME, {})["config_hash"])
+    assert hashes[0] != hashes[1]
+    built_in = settings_hash(bench_of(tmp_path).benchmark, CELL)
+    assert {kept(name, {"rate": 2000})["config_hash"] for name in ("search", "latency")} == {built_in}
+    assert built_in not in hashes
+
+
 def test_a_check_knows_the_section_and_imports_nothing(plugin: Path, tmp_path: Path) -> None:
     broken(plugin)
     bench = bench_of(tmp_path, {"rate": 2000, "rte": 1})
@@ -136,6 +156,37 @@ def test_its_keys_are_checked_before_a_run(tmp_path: Path, section: dict[str, An
     with pytest.raises(UserError) as problem:
         check_names(bench_of(tmp_path, section).benchmark, load=True)
     assert str(problem.value) == line
+
+
+@pytest.mark.parametrize(
+    ("job", "arguments", "line"),
+    [
+        ("ingest", (), f"streamgauge ingest: {NAME}.rte: unknown key; did you mean rate?"),
+        (
+            "measure",
+            stage_of("search").arguments(CELL.model_dump())[1:],
+            f"streamgauge {NAME}: as search e all known failed",
+        ),
+    ],
+)
+def test_a_job_says_in_one_line_why_it_does_not_begin(
+    plugin: Path, tmp_path: Path, job: str, arguments: tuple[str, ...], line: str
+) -> None:
+    """A wrong key ends the first job. A cell whose search failed, as in the stage turns, is not measured."""
+    bench = bench_of(tmp_path, {"rte": 1} if job == "ingest" else {})
+    log = RunLog(bench.store.run("r"))
+    for stage, scope in (("ingest", {}), ("generate", {"experiment": "e"}), ("validate", {"experiment": "e"})):
+        with log.stage(stage, scope):
+            pass
+    with pytest.raises(UserError), log.stage("search", CELL.model_dump()):
+        raise UserError("no rate")
+    own = [f"--stage={NAME}"] if job == "measure" else []
+    command = [str(ROOT / "jobs" / f"{job}.py"), "--config", str(bench.file), "--artifacts", str(bench.store.root)]
+    done = subprocess.run(
+        [sys.executable, *command, "--run-id", "r", *own, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(plugin), str(ROOT)))}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, line), done.stderr[-3000:]
 
 
 def test_without_the_package_its_section_is_unknown(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from streamgauge.app.nights import night as night_module
 from streamgauge.app.nights import series as series_module
 from streamgauge.app.nights.accepting import accept
 from streamgauge.app.nights.night import Night
-from streamgauge.app.nights.reruns import Subject, in_turns, of_cell
+from streamgauge.app.nights.reruns import Subject, edited, in_turns, is_rerun, of_cell
 from streamgauge.app.nights.series import Series, looks, searched
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import Duration
@@ -36,6 +37,7 @@ from tests.measure.conftest import _alone_and_quick
 __all__ = ["_alone_and_quick"]
 
 P50, ROWS = "event_latency_ms_p50_at_50pct", "output_rows"
+PAUSE = "longest_pause_s"  # of a package
 NIGHTS, STEP = 24, 20
 PLAN: dict[str, Any] = {
     "latency": {"fractions": [0.5], "seconds": 0.4},
@@ -51,6 +53,7 @@ def write_nights(
     before: Bench | None = None,
     machine: str = "x",
     seconds: float = 0,
+    pause_s: float = 0,
 ) -> None:
     """Latency around a level, times a factor from night STEP on; earlier nights have another benchmark."""
     for night in range(NIGHTS):
@@ -58,6 +61,7 @@ def write_nights(
         value = level * (1 + 0.01 * (night * 7 % 5 - 2)) * (factor if night >= STEP else 1.0)
         about = ("b", CELL.experiment, CELL.workload, CELL.system, "streaming")
         figures = [(P50, "ms", value), (RATE, "events/s", 2000.0), (SECONDS, "s", seconds)]
+        figures.append((PAUSE, "s", pause_s * value))
         for metric, unit, figure in (told for told in figures if told[2]):
             made = Result(
                 *about, metric, unit, figure, run, "c", at=at, machine={"cpu": machine}, software={"spark": "1"}
@@ -129,6 +133,42 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
         "open", "+90.0 % since 2026-03-21; not rerun: the benchmark is not what it was in n19 (workload all)",
     )  # fmt: skip
     assert [j["outcome"] for j in judgement_rows(night.index)] == ["open"]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.usefixtures("plugin")
+def test_figures_of_packages_are_watched_and_not_rerun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    settings: dict[str, Any] = {**PLAN, "nightly": {"repetitions": [4], "self_tests": 1}}
+    before = write_bench(tmp_path, **settings, example_pauses={"rate": 1000})
+    bench = write_bench(tmp_path, **settings, example_pauses={"rate": 2000 if changed else 1000})
+    write_nights(bench, 1.0, 1.9, before, pause_s=0.1)
+    monkeypatch.setattr(night_module, "searched", lambda some: [one for one in some if one.head.metric == PAUSE])
+    rerun_metrics: list[str] = []
+
+    def of_known(_benchmark: Any, _store: Any, _subject: Any, metrics: Any, *_: Any) -> Any:
+        rerun_metrics.extend(metrics)
+        return lambda: dict.fromkeys(metrics, 2.0)
+
+    monkeypatch.setattr(night_module, "of_cell", of_known)
+    night = night_of(bench)
+    lines = night.judge()
+    assert sorted(rerun_metrics) == [P50, RATE], "the A/A comparison leaves it out"
+    (line,) = [line for line in lines if line.state != "self"]
+    why = "the benchmark is not what it was in n19 (section example_pauses)" if changed else night_module.OF_PACKAGE
+    assert (line.state, line.what) == ("open", f"b e all known streaming {PAUSE}")
+    assert line.said == f"+90.0 % since 2026-03-21; not rerun: {why}"
+    (key,) = (head.key for head in night.index.series(metric=PAUSE))
+    assert [judged["outcome"] for judged in judgement_rows(night.index, key)] == ["open"]
+    subject = Subject(CELL.experiment, CELL.workload, CELL.system, "streaming")
+    assert edited(before.benchmark, bench.benchmark, subject) == [], "the package's section changes no latency"
+
+
+def test_what_a_rerun_measures() -> None:
+    own = (P50, "event_latency_ms_max_at_500_per_s", "system_cpu_us_per_event_at_90pct", RATE, PER_UNIT, SECONDS)
+    others = (PAUSE, "longest_pause_s_at_50pct", "event_latency_ms_mean_at_50pct", "event_latency_ms_p50", "")
+    assert ([is_rerun(one) for one in own], [is_rerun(one) for one in others]) == ([True] * 6, [False] * 5)
 
 
 def test_a_self_test_stands_beside_the_series_and_the_oldest_is_next(tmp_path: Any) -> None:

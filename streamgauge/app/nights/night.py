@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, in_turns, of_cell
+from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, edited, in_turns, is_rerun, of_cell
 from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
 from streamgauge.bench.answers import functional, rerun
@@ -43,6 +43,8 @@ REPORT = "nightly.json"
 BAD = ("failed", "error", "regression")
 #: why a rate is not judged
 ANOTHER_JUDGED = "another of its figures is judged, which a slower machine does not change"
+#: why a figure of a package is not rerun
+OF_PACKAGE = "nights rerun no figures of packages"
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,11 @@ class Night:
         yield from (_said(one, judged) for one, judged in settled)
         tested = {one.subject for one, judged in settled if judged.outcome == SELF}
         left = self.settings.self_tests - len(tested)
-        for subject in self._due(figures):
+        rerun = [one for one in figures if is_rerun(one.head.metric)]
+        for subject in self._due(rerun):
             if left <= 0:
                 break
-            measured, lines = self._self_test(subject, [one for one in figures if one.subject == subject])
+            measured, lines = self._self_test(subject, [one for one in rerun if one.subject == subject])
             yield from lines
             left -= measured  # one that cannot be measured leaves its turn to the next
         yield from self._suspects(self._series() if self.settings.self_tests else figures)
@@ -179,7 +182,9 @@ class Night:
         self._keep_looks(figures, {one.head.key for one in watched}, changes)
         suspects = [(one, change) for one in watched for change in one.suspects(changes[one.head.key].changes)]
         suspects.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
-        groups = [list(some) for _, some in groupby(suspects, key=lambda pair: pair[0].subject)]
+        yield from (self._of_package(*pair) for pair in suspects if not is_rerun(pair[0].head.metric))
+        rerun = [pair for pair in suspects if is_rerun(pair[0].head.metric)]
+        groups = [list(some) for _, some in groupby(rerun, key=lambda pair: pair[0].subject)]
         # the most confident first: the others can wait for the next night
         groups.sort(key=lambda some: -max(change.confidence for _, change in some))
         for number, some in enumerate(groups):
@@ -204,13 +209,13 @@ class Night:
         first, change = some[0]
         before = first.sound[change.index - 1]
         earlier = self._as_recorded(before.run_id)
-        old, edited = self._as_of(earlier, first.subject), self._edited(earlier, first.subject)
+        old, edits = self._as_of(earlier, first.subject), edited(earlier, self.benchmark, first.subject)
         same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
             moment = one.sound[change.index].at
             try:
-                if edited:
-                    raise UserError(f"the benchmark is not what it was in {before.run_id} ({', '.join(edited)})")
+                if edits:
+                    raise UserError(_changed(before.run_id, edits))
                 if same and (one.head.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
@@ -231,8 +236,7 @@ class Night:
                     self_comparison=(test.baseline, test.candidate) if test else None,
                 )
             except UserError as problem:
-                self._record(one, moment, "open", change.magnitude, Rerun(change=change, why=str(problem)))
-                yield NightLine("open", one.name, f"{_since(one, change)}; not rerun: {problem}")
+                yield self._open(one, change, str(problem))
                 continue
             against = "the nights before" if shared.first is None else f"the settings of {before.run_id}"
             evidence = Rerun(
@@ -244,25 +248,23 @@ class Night:
             )
             yield _said(one, self._record(one, moment, confirmed.outcome, change.magnitude, evidence))
 
+    def _of_package(self, one: Series, change: Change) -> NightLine:
+        """Leaves a suspect figure of a package open; its line says so if its settings have changed."""
+        before = one.sound[change.index - 1].run_id
+        edits = edited(self._as_recorded(before), self.benchmark, one.subject, packages=True)
+        return self._open(one, change, _changed(before, edits) if edits else OF_PACKAGE)
+
+    def _open(self, one: Series, change: Change, why: str) -> NightLine:
+        rerun = Rerun(change=change, why=why)
+        self._record(one, one.sound[change.index].at, "open", change.magnitude, rerun)
+        return NightLine("open", one.name, f"{_since(one, change)}; not rerun: {why}")
+
     def _as_recorded(self, run_id: str) -> Benchmark:
         """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
         try:
             return of_run(self.store.root / "runs" / run_id, self.benchmark)
         except UserError:
             return self.benchmark
-
-    def _edited(self, earlier: Benchmark, subject: Subject) -> list[str]:
-        """Names what differs besides the system: with such a difference, a step says nothing about the system."""
-
-        def asked(benchmark: Benchmark) -> dict[str, Any]:
-            mine = {
-                f"experiment {e.name}": e.model_dump() for e in benchmark.experiments if e.name == subject.experiment
-            }
-            mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
-            return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
-
-        then, now = asked(earlier), asked(self.benchmark)
-        return [name for name in {**then, **now} if then.get(name) != now.get(name)]
 
     def _as_of(self, earlier: Benchmark, subject: Subject) -> Benchmark:
         """Returns tonight's benchmark with the system as it was then."""
@@ -326,6 +328,10 @@ def _described(comparison: Comparison) -> str:
     interval = f"({low} to {high})" if comparison.interval else f"({comparison.reason})"
     floor, detectable = _percent(comparison.noise_floor), _percent(comparison.detectable_effect)
     return f"{_percent(comparison.ratio - 1, '+')} {interval}; noise floor {floor}, detectable effect {detectable}"
+
+
+def _changed(run_id: str, edits: Sequence[str]) -> str:
+    return f"the benchmark is not what it was in {run_id} ({', '.join(edits)})"
 
 
 def _since(one: Series, change: Change) -> str:

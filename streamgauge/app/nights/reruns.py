@@ -8,13 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.answers.functional import is_output
 from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import one_ladder
-from streamgauge.bench.measurements.latency.stage import figures_of, load_name, results_of
+from streamgauge.bench.measurements import OwnSection
+from streamgauge.bench.measurements.latency.stage import figures_of, is_of_load, load_name, results_of
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Store
@@ -40,6 +43,29 @@ class Subject:
     @property
     def name(self) -> str:
         return f"{self.experiment} {self.workload} {self.system} {self.mode}"
+
+
+def is_rerun(metric: str) -> bool:
+    """True if a repetition measures this figure. The figures of packages are measured by their own stages alone."""
+    return metric in (RATE, PER_UNIT, SECONDS) or is_of_load(metric)
+
+
+def edited(earlier: Benchmark, now: Benchmark, subject: Subject, *, packages: bool = False) -> list[str]:
+    """Names what differs besides the system: with such a difference, a step says nothing about the system.
+
+    packages: also compares their sections, on which their figures depend, and no others.
+    """
+
+    def asked(benchmark: Benchmark) -> dict[str, Any]:
+        mine = {f"experiment {e.name}": e.model_dump() for e in benchmark.experiments if e.name == subject.experiment}
+        mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
+        if packages:
+            own = {name: section for name, section in benchmark.sections.items() if isinstance(section, OwnSection)}
+            mine |= {f"section {name}": section.model_dump() for name, section in own.items()}
+        return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
+
+    before, after = asked(earlier), asked(now)
+    return [name for name in {**before, **after} if before.get(name) != after.get(name)]
 
 
 def in_turns(first: Measure, second: Measure, repetitions: int) -> tuple[list[Values], list[Values]]:

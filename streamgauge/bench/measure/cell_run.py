@@ -6,18 +6,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical
+from streamgauge.base.environment import Software, environment
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measurements import Section, function_of, package_of
+from streamgauge.bench.measurements import OwnSection, Section, function_of, package_of
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
@@ -34,6 +35,7 @@ class CellRun:
     store: Store
     cell: Cell
     run_directory: Path
+    measurement: str = ""  # whose stage it is
 
     @property
     def directory(self) -> Path:
@@ -54,32 +56,54 @@ class CellRun:
             yield bench, token
 
     @property
+    def _settings(self) -> str:
+        section = self.benchmark.sections.get(self.measurement)
+        own = checked_section(self.measurement, section) if isinstance(section, OwnSection) else None
+        return settings_hash(self.benchmark, self.cell, own)
+
+    @property
     def plan_key(self) -> str:
         """Hash (16 hex digits) of its settings and its stream: measurements with another hash are not resumed."""
         stream = stream_key(self.store, self.benchmark, self.benchmark.experiment(self.cell.experiment))
-        return hashlib.sha256(f"{settings_hash(self.benchmark, self.cell)} {stream}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self._settings} {stream}".encode()).hexdigest()[:16]
 
     @property
     def result(self) -> partial[Result]:
         """Makes a result of the cell, from a metric, its unit, its value, and what else is known of it."""
-        cell, settings = self.cell, settings_hash(self.benchmark, self.cell)
+        cell, run_id = self.cell, self.run_directory.name
         names = (self.benchmark.name, cell.experiment, cell.workload, cell.system)
-        return partial(Result, *names, "streaming", run_id=self.run_directory.name, config_hash=settings, replaces=True)
+        return partial(Result, *names, "streaming", run_id=run_id, config_hash=self._settings, replaces=True)
 
-    def keep(self, metric: str, unit: str, value: float | None, *, samples: int = 1, void: str = "") -> None:
-        """Appends a figure to the results of the run, which the index collects. void: why it does not count."""
-        result = self.result(metric, unit, value, samples=samples, valid=not void, reason=void)
+    def keep(
+        self,
+        metric: str,
+        unit: str,
+        value: float | None,
+        *,
+        samples: int = 1,
+        void: str = "",
+        software: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """Appends a figure to the results of the run, which the index collects.
+
+        void: why it does not count. software: versions of the measured system, which may be others than ours.
+        """
+        versions: Software = {**environment().software, **(software or {})}
+        result = self.result(metric, unit, value, samples=samples, valid=not void, reason=void, software=versions)
         results.append(self.run_directory, result)
 
 
-def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
+def settings_hash(benchmark: Benchmark, cell: Cell, own: Section | None = None) -> str:
     """Hash (16 hex digits) of the settings that decide a cell's trials, with *** for secrets.
+
+    own: the section of a package whose figures are hashed.
 
     It stands in records that others read, where the hash of a short secret could be guessed.
     """
     parts = [
         benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
         benchmark.system(cell.system), benchmark.replay, benchmark.search,
+        *([own] if own else []),
     ]  # fmt: skip
     settings = secrets.masked([json.loads(canonical(part)) for part in parts])
     return hashlib.sha256(canonical(settings).encode()).hexdigest()[:16]
@@ -87,6 +111,7 @@ def settings_hash(benchmark: Benchmark, cell: Cell) -> str:
 
 def measure(name: str, cell_run: CellRun) -> Mapping[str, object]:
     """Measures a cell by the measurement of that name; returns facts for the log of stages. Raises UserError."""
+    cell_run = replace(cell_run, measurement=name)
     section = cell_run.benchmark.sections.get(name)
     if section is None:
         raise UserError(f"{name}: the benchmark file has no section of this name; add one, such as {name}: {{}}")

@@ -35,16 +35,23 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     for workload in benchmark.workloads:
         if workload.own_code is None or load:
             Spec.of(workload, benchmark.source.kinds)
-    for name, section in benchmark.sections.items():
+    for name in benchmark.sections:
         MEASUREMENTS.check(name, name)
-        if load and isinstance(section, OwnSection):
-            checked_section(name, section)
-            function_of(package_of(name).measure, name)
+    if load:
+        check_sections(benchmark)
     columns = benchmark.source.kinds
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"
             raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
+
+
+def check_sections(benchmark: Benchmark) -> None:
+    """Checks the keys of packages' sections, which imports their code. Raises UserError."""
+    for name, section in benchmark.sections.items():
+        if isinstance(section, OwnSection):
+            checked_section(name, section)
+            function_of(package_of(name).measure, name)
 
 
 def check_here(benchmark: Benchmark) -> None:

@@ -68,15 +68,16 @@ class Job:
     def cell(self) -> config.Cell:
         return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
 
-    def succeeded(self, stage: str, experiment: str) -> bool:
-        """True if the stage has succeeded in this run for that experiment."""
-        last = self.run.latest(stage, experiment=experiment)
+    def succeeded(self, stage: str, **scope: str) -> bool:
+        """True if the stage has succeeded in this run for that scope."""
+        last = self.run.latest(stage, **scope)
         return last is not None and last.state == "done"
 
     def require(self, stage: str) -> None:
-        """Raises Skipped unless the stage has succeeded in this run for the job's experiment."""
-        if not self.succeeded(stage, self.args.experiment):
-            raise Skipped(f"as {self._stopped_at(BY_NAME[stage], {'experiment': self.args.experiment})}")
+        """Raises Skipped unless the stage has succeeded in this run for the job's experiment, or for its cell."""
+        scope = self.cell.model_dump() if BY_NAME[stage].scope == "cell" else {"experiment": self.args.experiment}
+        if not self.succeeded(stage, **scope):
+            raise Skipped(f"as {self._stopped_at(BY_NAME[stage], scope)}")
 
     def _stopped_at(self, stage: Stage, scope: dict[str, str]) -> str:
         """Says which stage, this one or the first that it needs, has not succeeded."""

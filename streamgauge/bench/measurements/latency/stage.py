@@ -30,6 +30,8 @@ _LEAST_HAND_OVERS = 6
 _CUT = "its last events were not answered: "
 #: quantiles that become results
 _INDEXED = ("p50", "p90", "p99", "p999", "max")
+#: metrics of a run, to which its load is added
+_OF_LOAD = {*(f"event_latency_ms_{quantile}" for quantile in _INDEXED), "system_cpu_us_per_event"}
 
 
 def measure(cell_run: CellRun, _: Latency) -> dict[str, object]:
@@ -212,6 +214,11 @@ def _one_line(run: LatencyRun) -> str:
 def load_name(fraction: float, rate: float, common: bool) -> str:
     """The load in the name of a metric: 50pct of the cell's own rate, or 5000_per_s where all cells have that rate."""
     return f"{rate:g}_per_s" if common else f"{100 * fraction:g}pct"
+
+
+def is_of_load(metric: str) -> bool:
+    """True for a metric of `results_of`."""
+    return metric.rpartition("_at_")[0] in _OF_LOAD
 
 
 def results_of(cell_run: CellRun, run: LatencyRun) -> list[Result]:
