@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -128,6 +129,15 @@ def test_a_figure_has_the_hash_of_its_section_and_the_software_of_the_system(tmp
     built_in = settings_hash(bench_of(tmp_path).benchmark, CELL)
     assert {kept(name, {"rate": 2000})["config_hash"] for name in ("search", "latency")} == {built_in}
     assert built_in not in hashes
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_benchmark_with_its_section_can_be_pickled(tmp_path: Path) -> None:
+    benchmark = bench_of(tmp_path, {"rate": 2000}).benchmark
+    again = pickle.loads(pickle.dumps(benchmark))
+    assert (again, type(again)) == (benchmark, type(benchmark))
+    assert again.sections[NAME].model_dump() == {"seconds": 60.0, "rate": 2000}
+    assert config.schema()["title"] == "Benchmark"
 
 
 def test_a_check_knows_the_section_and_imports_nothing(plugin: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, create_model, model_serializer
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_model, model_serializer
 
 from streamgauge.bench.measurements import MEASUREMENTS, Section, UncheckedSection, section_model
 from streamgauge.config import mistakes
@@ -14,9 +14,14 @@ from streamgauge.config.benchmark import Benchmark
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
+#: name of the extended model in this module
+_HERE = "ExtendedBenchmark"
+
 
 class _Extended(Benchmark):
     """Benchmark with sections of packages. One that it does not ask for is not recorded, as its package may go."""
+
+    model_config = ConfigDict(title=Benchmark.__name__)
 
     @model_serializer(mode="wrap")
     def _asked(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -44,7 +49,14 @@ def _extended(names: tuple[str, ...]) -> type[Benchmark]:
         )
         for name in names
     }
-    return create_model(Benchmark.__name__, __base__=_Extended, __module__=Benchmark.__module__, **fields)
+    return create_model(_HERE, __base__=_Extended, __module__=__name__, **fields)
+
+
+def __getattr__(name: str) -> type[Benchmark]:
+    """Returns the extended model by its name in this module, where pickle looks for the class of an object."""
+    if name == _HERE:
+        return benchmark_model()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def checked_section(name: str, section: Section) -> Section:
