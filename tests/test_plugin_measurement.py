@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamgauge import config
@@ -21,9 +22,9 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.checks import check_names
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.catalog.stages import needed_before, stage_of, stages_of
+from streamgauge.catalog.stages import BY_NAME, needed_before, stage_of, stages_of
 from streamgauge.config.reached import reached
-from streamgauge.records.registry import schema_of
+from streamgauge.records.registry import RECORDS, schema_of
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Tiles
 from streamgauge.results.report.run_records import Records, expected
@@ -231,3 +232,77 @@ def test_what_is_not_as_declared_is_one_line(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(here, "PAUSES", "a text")
     with pytest.raises(UserError, match=f"^{NAME}: {CODE} is no MeasurementPackage of streamgauge.bench.measurements$"):
         check_names(bench.benchmark, load=True)
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        (None, "returned NoneType, allowed: a mapping of facts, such as {}"),
+        (
+            {"key": "k"},
+            "returned the key key, allowed: none of artifact, key, python_cpu_seconds, reused, spark, system",
+        ),
+        ({"n": np.int64(1)}, "returned 'n': int64, allowed: JSON, which is text, numbers of Python, true, false"),
+        ({"n": [{"m": {1}}]}, "returned 'n': list, allowed: JSON, "),
+        ({1: 2}, "returned 1: int, allowed: JSON, "),
+    ],
+)
+def test_facts_that_the_log_cannot_hold_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: object, line: str
+) -> None:
+    bench = bench_of(tmp_path, {})
+    monkeypatch.setattr("streamgauge_example.pauses.stage.measure", lambda *_: facts)
+    with pytest.raises(UserError) as problem:
+        measure(NAME, CellRun(bench.benchmark, bench.store, CELL, tmp_path))
+    assert str(problem.value).startswith(f"{NAME}: streamgauge_example.pauses.stage:measure {line}")
+
+
+@pytest.mark.usefixtures("plugin")
+def test_facts_are_logged_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(tmp_path, {})
+    monkeypatch.setattr("streamgauge_example.pauses.stage.measure", lambda *_: {"a": np.float64(1.5), "b": [None]})
+    with RunLog(tmp_path).stage(NAME, {}) as outcome:
+        outcome |= measure(NAME, CellRun(bench.benchmark, bench.store, CELL, tmp_path))
+    ended = RunLog(tmp_path).latest(NAME)
+    assert ended is not None
+    assert ended.outcome == {"a": 1.5, "b": [None]}
+
+
+def renamed(plugin: Path, name: str) -> None:
+    (points,) = plugin.glob("*.dist-info/entry_points.txt")
+    points.write_text(points.read_text().replace(f"{NAME} =", f"{name} ="))
+
+
+def test_reserved_names_are_those_of_stages_of_what_they_write_and_of_records() -> None:
+    taken = {*BY_NAME, *(stage.writes for stage in BY_NAME.values()), *RECORDS} - {*measurements.MEASUREMENTS.built_in}
+    assert {name for name in taken if name.replace("_", "a").isalpha()} == measurements.RESERVED
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("stream", f"{CODE} is registered under this name, which is one of Streamgauge's stages or records"),
+        ("trials", f"{CODE} is registered under this name, which is one of Streamgauge's stages or records"),
+        ("my-meas", f"{CODE} is registered under this name, allowed: small letters, digits and _, a letter first"),
+        ("copy", "the model of a benchmark has it; rename it"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_where_it_is_used(plugin: Path, tmp_path: Path, name: str, why: str) -> None:
+    renamed(plugin, name)
+    assert bench_of(tmp_path).benchmark.sections.keys() == {"search", "latency"}
+    with pytest.raises(UserError) as problem:
+        write_bench(tmp_path, **{name: {}})
+    assert f"{name}: found a measurement that cannot have this name: {why}" in str(problem.value)
+    assert len(str(problem.value).splitlines()) == 1
+    if name != "copy":
+        with pytest.raises(UserError, match=f"^{name}: {CODE} is registered under this name"):
+            measurements.package_of(name)
+
+
+def test_a_record_of_ours_keeps_its_schema_beside_a_package_of_its_name(plugin: Path) -> None:
+    before = schema_of("profile")
+    renamed(plugin, "profile")
+    broken(plugin)
+    assert "profile" in measurements.MEASUREMENTS.names()
+    assert schema_of("profile") == before

@@ -71,6 +71,29 @@ def test_many_rows_are_those_of_parquet(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("plugin")
+def test_small_batches_are_joined_to_blocks_of_the_size_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(ms, ms % 7) for ms in range(1000)]
+    source = source_of(written(tmp_path / "f.bin", *rows))
+    formats.load(source)
+    monkeypatch.setattr(sys.modules["streamgauge_example.binary"], "ROWS", 3)
+    blocks = list(formats.slices_of(source, source.files[0], ("flight", "at_ms"), 1600))
+    assert [block.num_rows for block in blocks] == [99] * 10 + [10], "a row has 16 bytes, and no batch is cut"
+    assert [tuple(row.values()) for block in blocks for row in block.to_pylist()] == [(b, a) for a, b in rows]
+    artifact = ingest.run(Forked(), Scaled(source), Store(tmp_path / "a"), split_bytes=8000)
+    assert [pq.read_metadata(file).num_rows for file in artifact.files()] == [498, 498, 4]
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_place_of_code_has_no_version_and_is_refused(tmp_path: Path) -> None:
+    allowed = ["csv", "parquet", "jsonl", "nexmark", "example-binary"]
+    with pytest.raises(UserError, match=f"^source: format: found '{CODE}', allowed: {', '.join(allowed)}$"):
+        source_of(tmp_path / "f.bin", format=CODE)
+    assert config.schema()["$defs"]["Source"]["properties"]["format"]["enum"] == allowed
+
+
+@pytest.mark.usefixtures("plugin")
 def test_what_it_cannot_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.bin"
     file.write_bytes(b"x" * 20)
@@ -120,5 +143,5 @@ def test_a_format_is_in_the_key_of_its_events_with_its_version(plugin: Path, tmp
 def test_without_the_package_its_format_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(UserError) as problem:
         source_of(tmp_path / "f.bin")
-    allowed = "csv, parquet, jsonl, nexmark, or package.module:format"
+    allowed = "csv, parquet, jsonl, nexmark"
     assert str(problem.value) == f"source: format: found 'example-binary', allowed: {allowed}"

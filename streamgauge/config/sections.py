@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_model, model_serializer
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    create_model,
+    model_serializer,
+    model_validator,
+)
 
-from streamgauge.bench.measurements import MEASUREMENTS, Section, UncheckedSection, section_model
+from streamgauge.bench.measurements import MEASUREMENTS, Section, UncheckedSection, refusal, section_model
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 #: name of the extended model in this module
 _HERE = "ExtendedBenchmark"
@@ -22,6 +26,14 @@ class _Extended(Benchmark):
     """Benchmark with sections of packages. One that it does not ask for is not recorded, as its package may go."""
 
     model_config = ConfigDict(title=Benchmark.__name__)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_names(cls, raw: object) -> object:
+        for name in raw if isinstance(raw, dict) else ():
+            if name in MEASUREMENTS.names() and name not in cls.model_fields:
+                raise ValueError(f"{name}: found a measurement that cannot have this name: {_refusal(name)}")
+        return raw
 
     @model_serializer(mode="wrap")
     def _asked(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -34,14 +46,17 @@ def benchmark_model() -> type[Benchmark]:
 
     A key of the file itself keeps its meaning: a package cannot take it for its section.
     """
-    own = {*dir(Benchmark), *Benchmark.model_fields}
-    return _extended(tuple(name for name in MEASUREMENTS.names() if _NAME.fullmatch(name) and name not in own))
+    added = [name for name in MEASUREMENTS.names() if name not in Benchmark.model_fields]
+    return _extended(tuple(name for name in added if not _refusal(name))) if added else Benchmark
+
+
+def _refusal(name: str) -> str:
+    """Says why a package's measurement cannot have a section of this name; empty if it can."""
+    return refusal(name) or ("the model of a benchmark has it; rename it" if name in dir(Benchmark) else "")
 
 
 @cache
 def _extended(names: tuple[str, ...]) -> type[Benchmark]:
-    if not names:
-        return Benchmark
     fields: Any = {
         name: (
             (section_model(name) if name in MEASUREMENTS.built_in else UncheckedSection) | None,

@@ -56,7 +56,9 @@ RECORDS: dict[str, type] = {
 
 def schema_of(name: str) -> dict[str, Any]:
     """JSON Schema of the file in which a record is written, or of a line of its log. Raises UserError."""
-    models: Mapping[str, type] = RECORDS if MEASUREMENTS.outside(name) is None else _of_measurement(name)
+    models: Mapping[str, type] = (
+        RECORDS if name in RECORDS or MEASUREMENTS.outside(name) is None else _of_measurement(name)
+    )
     if name not in models:
         outside = (one for one in MEASUREMENTS.names() if one not in RECORDS)
         raise UserError(f"--record: found {name!r}, allowed: {', '.join((*RECORDS, *outside))}")

@@ -15,6 +15,7 @@ from streamgauge.app.airflow.stage_runs import tasks
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.config import Benchmark, parse
+from streamgauge.config.sections import benchmark_model
 from tests.e2e.processes import COMMAND, write_config
 
 FILE: dict[str, Any] = {
@@ -43,6 +44,19 @@ BENCHMARK = parse(Benchmark, FILE, "test")
 )  # fmt: skip
 def test_only_what_must_succeed_before_is_submitted_and_once(only: str | None, submitted: list[str]) -> None:
     assert [" ".join([stage.name, *scope.values()]) for stage, scope in tasks(BENCHMARK, only)] == submitted
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_measurement_after_turns_waits_for_the_streams_of_all_experiments() -> None:
+    cells = [{**FILE["cells"][0], "experiment": name} for name in ("calm", "wild")]
+    raw = {**FILE, "cells": cells, "search": {"in_turns": True}, "example_pauses": {}}
+    planned = tasks(parse(benchmark_model(), raw, "test"), "example_pauses")
+    assert [" ".join([stage.name, *scope.values()]) for stage, scope in planned] == [
+        "ingest",
+        *("generate calm", "validate calm", "generate wild", "validate wild"),
+        "turns",
+        *("example_pauses calm all one", "example_pauses wild all one"),
+    ]
 
 
 def test_an_unknown_stage_is_one_line_with_those_that_the_benchmark_has() -> None:

@@ -1,5 +1,6 @@
 """The lines that generate left out: counted by reason, and written as they are or as a table."""
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,6 +65,13 @@ def test_a_stream_that_is_not_published_leaves_no_file_of_its_bad_lines(events: 
 def test_a_file_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--quarantine .*nope/bad.csv: cannot be written; name a file in a folder"):
         workplace.require_writable("--quarantine", tmp_path / "nope" / "bad.csv")
+    os.mkfifo(tmp_path / "pipe")
+    workplace.require_writable("--junit", tmp_path / "pipe", in_place=True)
+    with pytest.raises(UserError, match=r"--quarantine .*pipe: cannot be written"):  # a rename would replace it
+        workplace.require_writable("--quarantine", tmp_path / "pipe")
+    for nothing in (tmp_path, tmp_path / "nope" / "j.xml"):
+        with pytest.raises(UserError, match=r"--junit .*: cannot be written"):
+            workplace.require_writable("--junit", nothing, in_place=True)
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match=r"--quarantine .*bad.csv: lies in --out .*out; name a file elsewhere"):
         quarantine.require_outside(tmp_path / "out" / "bad.csv", tmp_path / "out")

@@ -37,6 +37,14 @@ def records(access: Access, topic: str, partition: int, count: int) -> list[Any]
     return answers
 
 
+def test_a_stale_java_home_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    with pytest.raises(
+        UserError, match=r"^Java: found none \(JAVA_HOME names .*/gone/bin/java\); a Kafka broker needs"
+    ):
+        Broker(tmp_path / "work")
+
+
 def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access, topic: Make, tmp_path: Path) -> None:
     endpoint, name, stop = serve([i * 1000 for i in range(100)], partitions=2), topic(2), threading.Event()
     task = Task("a", (endpoint,), access.bootstrap, {}, name, "json", True, "", "ns", str(tmp_path))

@@ -88,6 +88,10 @@ def tasks(benchmark: Benchmark, only: str | None) -> list[tuple[Stage, dict[str,
 
     def add(stage: Stage, scope: dict[str, str]) -> None:
         for one, narrower in needed_before(stage, scope):
+            if one.always:  # it works with what there is, so all of that comes first
+                for earlier in stages.values():
+                    for its in scopes_of(benchmark, earlier.scope) if earlier.writes in one.reads else ():
+                        add(earlier, its)
             add(one, narrower)
         if (stage, scope) not in steps:
             steps.append((stage, scope))

@@ -78,7 +78,7 @@ def release_check(
 
     for option, target in (("--junit", junit), ("--markdown", markdown)):
         if target is not None:  # an hour later is too late to find that out
-            workplace.require_writable(option, target)
+            workplace.require_writable(option, target, in_place=True)
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)

@@ -232,11 +232,17 @@ def beside(out: Path) -> Iterator[Store]:
 _THERE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
-def require_writable(option: str, out: Path, files: Sequence[str] = ()) -> None:
-    """Raises UserError, before the work, if a file cannot be written there, or is one of the source files."""
+def require_writable(option: str, out: Path, files: Sequence[str] = (), *, in_place: bool = False) -> None:
+    """Raises UserError, before the work, if a file cannot be written there, or is one of the source files.
+
+    in_place: what exists is written to, be it a pipe; else a new file takes its name.
+    """
     folder = out.absolute().parent
-    is_free = out.is_file() or not out.exists()
-    if not (is_free and folder.is_dir() and all(os.access(one, os.W_OK) for one in (folder, out) if one.exists())):
+    if in_place and out.exists():
+        fits, written = not out.is_dir(), [out]
+    else:
+        fits, written = folder.is_dir() and (out.is_file() or not out.exists()), [folder, out]
+    if not (fits and all(os.access(one, os.W_OK) for one in written if one.exists())):
         raise UserError(f"{option} {out}: cannot be written; name a file in a folder of yours that exists")
     for file in files:
         with suppress(OSError):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical
@@ -18,13 +20,17 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measurements import OwnSection, Section, function_of, package_of
+from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, Section, function_of, package_of
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
 from streamgauge.config.sections import checked_section
 from streamgauge.records.result import Result
 from streamgauge.streams.keys import stream_key
+
+#: facts in the log of stages that the stage itself tells, or that others read as such
+_OWN_FACTS = "artifact, key, python_cpu_seconds, reused, spark, system"
+_FACT = TypeAdapter(dict[str, JsonValue])
 
 
 @dataclass(frozen=True)
@@ -115,5 +121,24 @@ def measure(name: str, cell_run: CellRun) -> Mapping[str, object]:
     section = cell_run.benchmark.sections.get(name)
     if section is None:
         raise UserError(f"{name}: the benchmark file has no section of this name; add one, such as {name}: {{}}")
-    function = function_of(package_of(name).measure, name)
-    return cast(Callable[[CellRun, Section], Mapping[str, object]], function)(cell_run, checked_section(name, section))
+    facts = function_of(package_of(name).measure, name)(cell_run, checked_section(name, section))
+    return cast(Mapping[str, object], facts) if MEASUREMENTS.outside(name) is None else _checked(name, facts)
+
+
+def _checked(name: str, facts: object) -> Mapping[str, object]:
+    """Returns a package's facts. Raises UserError for what the log cannot hold, and for the stage's own keys."""
+    place = f"{name}: {package_of(name).measure}"
+    if not isinstance(facts, Mapping):
+        raise UserError(f"{place} returned {type(facts).__name__}, allowed: a mapping of facts, such as {{}}")
+    if own := sorted({*_OWN_FACTS.split(", ")} & {*facts}):
+        raise UserError(f"{place} returned the key {own[0]}, allowed: none of {_OWN_FACTS}")
+    checked: dict[str, object] = {}
+    for key, value in facts.items():
+        try:
+            checked |= _FACT.validate_python({key: value}, strict=True)
+        except ValidationError:
+            raise UserError(
+                f"{place} returned {key!r}: {type(value).__name__}, allowed: JSON, which is text, numbers of Python, "
+                "true, false, null, and lists and objects of them, by keys of text"
+            ) from None
+    return checked

@@ -7,6 +7,7 @@ its role's wing may import (tests/test_floors.py). Another measurement is one mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,13 @@ MEASUREMENTS = Parts(
     },
 )
 
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+#: names of other stages, of what they write, and of records, which a measurement's own name would stand for as well
+_OTHERS = (
+    "ingest events analyze profile generate stream validate validation nexmark answers turns report page "
+    "regressions judgements release stages windows trials capabilities hard results night notices"
+)
+RESERVED = frozenset(_OTHERS.split())
 
 #: what the stage of a measurement reads that follows the search of its cell, as those of packages do
 AFTER_SEARCH = ("stream", "validation", "search")
@@ -65,8 +73,20 @@ class UncheckedSection(OwnSection):
     model_config = ConfigDict(extra="allow")
 
 
+def refusal(name: str) -> str:
+    """Says why the measurement of a package cannot have this name; empty if it can."""
+    place = MEASUREMENTS.outside(name)
+    if place is not None and name in RESERVED:
+        return f"{place} is registered under this name, which is one of Streamgauge's stages or records; rename it"
+    if place is not None and not _NAME.fullmatch(name):
+        return f"{place} is registered under this name, allowed: small letters, digits and _, a letter first; rename it"
+    return ""
+
+
 def package_of(name: str) -> MeasurementPackage:
     """Returns the declaration of a measurement. Raises UserError, one line that begins with its name."""
+    if why := refusal(name):
+        raise UserError(f"{name}: {why}")
     package = MEASUREMENTS.load(name, name)
     if not isinstance(package, MeasurementPackage):
         place = MEASUREMENTS.outside(name)

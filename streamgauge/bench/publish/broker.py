@@ -60,8 +60,9 @@ class Broker:
 
     def __init__(self, work: Path, port: int = 0, settings: dict[str, str] | None = None) -> None:
         java = java_command()
-        if java is None:
-            raise UserError("found no java, by JAVA_HOME or on PATH; a Kafka broker needs Java, 17 or newer")
+        if java is None or not Path(java).exists():
+            where = f"JAVA_HOME names {java}" if java else "no java on PATH"
+            raise UserError(f"Java: found none ({where}); a Kafka broker needs Java, 17 or newer")
         self._work, self._java, self._jars = work.absolute(), java, jars("broker")
         self.log = self._work / "broker.log"
         self._work.mkdir(parents=True, exist_ok=True)

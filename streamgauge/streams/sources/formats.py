@@ -52,11 +52,26 @@ def batches_of(source: Source, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def slices_of(source: Source, path: str, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-    """Yields these columns of the rows, about `size` bytes at a time."""
+    """Yields these columns of the rows, about `size` bytes at a time, however large the format's batches are."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
     for batch in batches_of(source, path):
         rows = max(1, size * batch.num_rows // max(1, batch.nbytes))
         for at in range(0, batch.num_rows, rows):
-            yield batch.slice(at, rows).select(list(columns))
+            some = batch.slice(at, rows)
+            if held and held_bytes + some.nbytes > size:
+                yield _joined(held)
+                held, held_bytes = [], 0
+            held.append(some.select(list(columns)))
+            held_bytes += some.nbytes
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 @contextmanager
