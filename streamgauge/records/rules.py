@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic.dataclasses import dataclass
 
 from streamgauge.records.loss import Kind
 
@@ -17,21 +18,11 @@ Counted = Literal["rows", "groups", "events in no window", "none"]
 LEAST_MS = -(2**62) // 1000
 #: 36,000 years in µs: no span of a rule is longer, so that sums of times fit into 64 bits
 _MOST_US = 2**60
+_Span = Annotated[StrictInt, Field(ge=0, le=_MOST_US)]
+_FORBID = ConfigDict(extra="forbid")
 
 
-def _one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raises ValueError for a value that is not allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name}: found {value!r:.80}, allowed: {', '.join(map(str, allowed))}")
-
-
-def _whole(name: str, value: object, least: int = 0, most: int = _MOST_US) -> None:
-    """Raises ValueError for what is no whole number within these bounds."""
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{name}: found {value!r:.80}, allowed: a whole number from {least} to {most}")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_FORBID)
 class Operator:
     """Rule by which an operator loses an event: never, once its window or session has ended, or below the watermark.
 
@@ -41,23 +32,22 @@ class Operator:
     """
 
     kind: Kind
-    length_us: int = 0
-    slide_us: int = 0
-    offset_us: int = 0
-    lag_us: int = 0
+    length_us: _Span = 0
+    slide_us: _Span = 0
+    offset_us: Annotated[StrictInt, Field(ge=-_MOST_US, le=_MOST_US)] = 0
+    lag_us: _Span = 0
 
-    def __post_init__(self) -> None:
-        _one_of("kind", self.kind, get_args(Kind))
-        _whole("length_us", self.length_us, 1 if self.kind in ("window", "session") else 0)
-        _whole("slide_us", self.slide_us)
-        _whole("offset_us", self.offset_us, -_MOST_US)
-        _whole("lag_us", self.lag_us)
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.kind in ("window", "session") and self.length_us == 0:
+            raise ValueError(f"length_us: found 0, allowed for a {self.kind}: from 1 on")
         if self.kind == "window" and (self.slide_us == 0 or self.length_us % self.slide_us):
             allowed = f"a whole part of the window's length, {self.length_us}"
             raise ValueError(f"slide_us: found {self.slide_us}, allowed: {allowed}")
+        return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_FORBID)
 class Pace:
     """Cadence of a watermark while a stream comes at its own speed.
 
@@ -68,15 +58,16 @@ class Pace:
     """
 
     kind: Literal["event", "interval", "micro-batch"] = "event"
-    interval_us: int = 0
-    behind: int = 1
-    step_us: int = 1
+    interval_us: _Span = 0
+    behind: Literal[1, 2] = 1
+    step_us: Annotated[StrictInt, Field(ge=1, le=_MOST_US)] = 1
 
-    def __post_init__(self) -> None:
-        _one_of("kind", self.kind, ("event", "interval", "micro-batch"))
-        _whole("interval_us", self.interval_us, *((0, 0) if self.kind == "event" else (1,)))
-        _one_of("behind", self.behind, (1, 2))
-        _whole("step_us", self.step_us, 1)
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.kind == "event") != (self.interval_us == 0):
+            allowed = "0" if self.kind == "event" else "from 1 on"
+            raise ValueError(f"interval_us: found {self.interval_us}, allowed for the kind {self.kind}: {allowed}")
+        return self
 
     @property
     def cadence(self) -> str:
@@ -89,36 +80,24 @@ class Pace:
         }[self.kind]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_FORBID)
 class Rules:
     """Rules of an engine for late events of a query.
 
     operators: one for each time that the query reads the stream. delay_us: how far the watermark stays behind.
     equal_is_late: an event at the watermark itself is late, where an operator judges each event by itself. joins_first:
     an event joins the open session that it touches; any other event is judged as a session of its own. begins_ms: the
-    watermark before the first event, and the least that there is; what ends at it is late at once. exact: the rules
-    tell which events are lost at the stream's own speed; otherwise the pace is an estimate, or the loss only may be.
+    watermark before the first event, and the least that there is; what ends at it is late at once.
     """
 
     operators: tuple[Operator, ...]
-    delay_us: int = 0
+    delay_us: _Span = 0
     clock: Clock = "all queues"
     pace: Pace = Pace()
-    equal_is_late: bool = False
-    joins_first: bool = True
-    begins_ms: int = LEAST_MS
+    equal_is_late: StrictBool = False
+    joins_first: StrictBool = True
+    begins_ms: Annotated[StrictInt, Field(ge=LEAST_MS, le=-LEAST_MS)] = LEAST_MS
     late_counted: Counted = "rows"
-    exact: bool = True
-
-    def __post_init__(self) -> None:
-        _one_of("clock", self.clock, get_args(Clock))
-        _one_of("late_counted", self.late_counted, get_args(Counted))
-        _operators(self.operators)
-        _pace(self.pace)
-        _whole("delay_us", self.delay_us)
-        _whole("begins_ms", self.begins_ms, LEAST_MS, -LEAST_MS)
-        for name in ("equal_is_late", "joins_first", "exact"):
-            _one_of(name, vars(self)[name], (False, True))
 
     @property
     def losing(self) -> Operator:
@@ -134,20 +113,3 @@ class Rules:
     def by_key(self) -> bool:
         """True if an event's key decides whether it is lost."""
         return self.clock == "own key" or (self.kind == "session" and self.joins_first)
-
-    @property
-    def soonest(self) -> Self:
-        """The rules with a watermark after each event, under which no fewer events are lost than at any other pace."""
-        return replace(self, pace=Pace())
-
-
-def _operators(given: object) -> None:
-    """Raises ValueError for what are no operators."""
-    if not (isinstance(given, tuple) and all(isinstance(one, Operator) for one in given)):
-        raise ValueError(f"operators: found {given!r:.80}, allowed: a tuple of Operator(…)")
-
-
-def _pace(given: object) -> None:
-    """Raises ValueError for what is no pace."""
-    if not isinstance(given, Pace):
-        raise ValueError(f"pace: found {given!r:.80}, allowed: Pace(…)")

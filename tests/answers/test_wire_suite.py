@@ -13,7 +13,7 @@ from streamgauge.bench.answers.wire_suite import asked, served
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Operator, Rules
-from tests.driver.test_trial import InThread
+from tests.driver.in_thread import InThread
 
 ROWS = offered(events(200, 0.0, longest_s=1))
 

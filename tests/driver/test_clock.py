@@ -21,7 +21,7 @@ from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.config import Replay, Workload
 from tests.driver.conftest import COLUMNS, stream_of
-from tests.driver.test_trial import InThread
+from tests.driver.in_thread import InThread
 
 MS = 1_000_000
 WORKLOAD = Workload(name="pass", query="passthrough")

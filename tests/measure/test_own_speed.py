@@ -118,11 +118,11 @@ def test_each_engine_declares_its_rules_before_anything_starts() -> None:
     assert [declared(system, workload)[1] for system in (SPARK, FLINK, known, job)] == [
         Rules(
             (window,), delay_us, "all queues", Pace("micro-batch", 1_000_000, behind=2, step_us=1000),
-            equal_is_late=True, joins_first=False, begins_ms=0, late_counted="groups", exact=False,
+            equal_is_late=True, joins_first=False, begins_ms=0, late_counted="groups",
         ),
         Rules(
             (window,), delay_us, "least queue", Pace("interval", 200_000, step_us=1000),
-            late_counted="events in no window", exact=False,
+            late_counted="events in no window",
         ),
         Rules((window,), delay_us, late_counted="none"),
         Rules((replace(window, kind="never"),), late_counted="none"),

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from streamgauge.catalog.artifacts import Store
 from streamgauge.results.report import headline
 from streamgauge.results.report.blocks import Note, Tiles
 from streamgauge.results.report.page import render
 from streamgauge.results.report.run_records import Records
-from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 from tests.report.test_report_search import plain, rewrite
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> Records:
-    made = benchmark(tmp_path / "source.csv", **CELLS)
-    store = Store(tmp_path / "artifacts")
-    record_cells(record_example(store, made))
-    return Records(made, store, RUN)
 
 
 def shown(records: Records) -> dict[str, tuple[list[tuple[str, str, str]], str]]:

@@ -27,11 +27,6 @@ from tests.report.page_reader import Page
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "artifacts")
-
-
-@pytest.fixture
 def page(store: Store, tmp_path: Path) -> Page:
     made = benchmark(tmp_path / "source.csv")
     record_example(store, made)

@@ -30,11 +30,6 @@ from tests.report.page_reader import Page
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "artifacts")
-
-
-@pytest.fixture
 def measured(store: Store, tmp_path: Path) -> Page:
     made = benchmark(tmp_path / "source.csv", **CELLS)
     record_cells(record_example(store, made))

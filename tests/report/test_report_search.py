@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,17 +20,9 @@ from streamgauge.results.report import cells_section, overview, sweep
 from streamgauge.results.report.blocks import Block, Chart, Note, Section, Table, Text, Tiles
 from streamgauge.results.report.model import limited_by, settled_age
 from streamgauge.results.report.run_records import Records
-from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
+from tests.example_run import RUN
 
 Change = Callable[[dict[str, Any]], object]
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> Records:
-    made = benchmark(tmp_path / "source.csv", **CELLS)
-    store = Store(tmp_path / "artifacts")
-    record_cells(record_example(store, made))
-    return Records(made, store, RUN)
 
 
 def part(records: Records, name: str) -> Section:

@@ -13,6 +13,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.manifests import StreamManifest
+from streamgauge.results.report.degrees import comparisons
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -26,9 +27,11 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
     console.print(_stages(benchmark, run_log))
     console.print(_streams(benchmark, store, run_log))
     if benchmark.all_cells():
-        cells = Records(benchmark, store, run_log.path.name).cells
-        console.print(_cells(benchmark, cells))
-        for cell in cells:
+        records = Records(benchmark, store, run_log.path.name)
+        console.print(_cells(benchmark, records.cells))
+        for cell in records.cells:
+            for compared in comparisons(records, cell):
+                console.print(Text(f"{cell.cell.name}: {compared.sentence}"), soft_wrap=True)
             loss = cell.search.lost_at_own_speed if cell.search else None
             if loss and loss.rule != "never":
                 console.print(Text(f"{cell.cell.name}: {loss.sentence}"), soft_wrap=True)

@@ -33,12 +33,21 @@ def checked(given: object, declared: Rules) -> tuple[SystemFigures, str | None]:
         figures = _FIGURES.validate_python({name: figure for name, figure in given.items() if name != "rules"})
         json.dumps(figures, allow_nan=False)
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_context=False)[0]
-        place, allowed = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Input should be ")
-        return {}, f"the system's figures: {place}: found {shown(first['input'])}, allowed: {allowed}"
+        return {}, f"the system's figures: {first_mistake(problem)}"
     except (TypeError, ValueError, RecursionError) as problem:
         return {}, f"the system's figures: found what is no JSON ({problem}), allowed: finite numbers, texts, lists"
     return figures, None
+
+
+def first_mistake(problem: ValidationError) -> str:
+    """Says in one line what was found first, and what is allowed there."""
+    first = problem.errors(include_url=False)[0]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    place, allowed = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Input should be ")
+    if place[:1].isdigit():  # an argument without its name, from 0 on
+        place = f"{problem.title}, argument {place}"
+    return f"{place}: found {shown(first['input'])}, allowed: {allowed}"
 
 
 def _differing(rules: Rules, others: Rules) -> str:

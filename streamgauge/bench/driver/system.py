@@ -183,6 +183,9 @@ def make_system(system: System, work: Path) -> Adapter:
 
 def rules_of(system: Adapter, spec: Spec) -> Rules:
     """The late rules that an adapter declares for a query. Raises UserError for what are none."""
+    from pydantic import ValidationError
+
+    from streamgauge.bench.driver.figures import first_mistake
     from streamgauge.bench.workloads import find
     from streamgauge.records.rules import Rules
 
@@ -191,6 +194,8 @@ def rules_of(system: Adapter, spec: Spec) -> Rules:
         declared: object = system.rules(spec)
     except UserError:
         raise
+    except ValidationError as problem:
+        raise Unsupported(where, first_mistake(problem)) from None
     except Exception as problem:  # somebody's own module may do anything
         raise Unsupported(where, _line(problem)) from None
     if not isinstance(declared, Rules):

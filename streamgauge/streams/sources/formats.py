@@ -69,8 +69,6 @@ def slices_of(source: Source, path: str, columns: Sequence[str], size: int) -> I
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 

@@ -104,7 +104,6 @@ def rules(spec: Spec) -> Rules:
         "least queue",
         Pace("interval", WATERMARK_US, step_us=1000),
         late_counted=answer(spec.query).late_counted,
-        exact=False,
     )
 
 

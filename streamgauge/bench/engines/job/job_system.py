@@ -65,7 +65,7 @@ class JobSystem(Adapter):
         lateness = self._system.answer.lateness
         if lateness is None:
             return Rules(spec.operators("never"), late_counted="none")
-        return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none", exact=False)
+        return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none")
 
     def start(self) -> None:
         self.failure = None

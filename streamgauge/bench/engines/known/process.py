@@ -37,8 +37,6 @@ class Wired:
     behaviour: Behaviour = field(default_factory=Behaviour)
     delay_s: float = 0.0
     interval_s: float = 0.0  # least time between two batches
-    stall_at_s: float | None = None  # seconds after the first row; nothing is read during a stall
-    stall_s: float = 0.0
     seed: int = 0
     process: int = 1  # which process of that seed it simulates
     worked_s: float = 0.0  # how long it has worked in earlier trials
@@ -137,8 +135,8 @@ def _serve(
     position = [[0] * connection.partitions for connection in connections]
     rows = batches = 0
     cpu_begin_s = time.process_time()
-    first_row = last_row = free_at = reported = time.monotonic()
-    idle, stall_at_s = True, wired.stall_at_s
+    last_row = free_at = reported = time.monotonic()
+    idle = True
     readers = ThreadPoolExecutor(len(connections))  # uses all hosts' links at the same time
     side_by_side = map if len(connections) == 1 else readers.map
     while not stop.is_set():
@@ -153,7 +151,7 @@ def _serve(
             if now - last_row > patience_s:
                 raise WireError(f"no row came for {patience_s} s")
         else:
-            first_row, last_row = now if rows == 0 else first_row, now
+            last_row = now
             share = min(1.0, limit / count)
             wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
             taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))
@@ -168,9 +166,6 @@ def _serve(
         if time.monotonic() - reported > EPOCH_S:
             done, reported = emitter.epoch(), time.monotonic()
             connections[0].report(attempt, done.number, done.body(clock))
-        if stall_at_s is not None and rows and time.monotonic() - first_row > stall_at_s:
-            stop.wait(wired.stall_s)
-            stall_at_s = None
         pause = wired.interval_s - (time.monotonic() - now)
         if pause > 0 or not count or not paced:
             idle = True

@@ -38,7 +38,6 @@ def rules(spec: Spec, interval_us: int = BATCH_US, *, one_watermark: bool = Fals
         joins_first=False,
         begins_ms=0,
         late_counted=counted,
-        exact=False,
     )
 
 
