@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.bench.driver.client import Connection, Latest
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.paced_loop import PacedLoop
+from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.verdict import judge
@@ -80,18 +81,17 @@ def test_a_rate_that_is_not_sustained_ends_the_turns(artifact: Path) -> None:
 @pytest.mark.alone
 def test_a_stall_shows_in_every_event_offered_meanwhile(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     # read at once but for a stall from 0.5 s to 2.5 s: an event offered at 0.5 + u waits 2 − u
-    latest, marks = Connection.latest, list[float]()
+    take, marks = process._take, list[float]()
 
-    def stalled(connection: Connection) -> Latest:
-        if len(marks) == 1 and time.monotonic() - marks[0] > 0.5:
+    def stalled(*arguments: Any) -> int:
+        if not marks:
+            marks.append(time.monotonic() + 0.5)
+        elif len(marks) == 1 and time.monotonic() > marks[0]:
             marks.append(time.monotonic())
             time.sleep(2)
-        new = latest(connection)
-        if not marks and any(map(sum, new.rows)):
-            marks.append(time.monotonic())
-        return new
+        return take(*arguments)
 
-    monkeypatch.setattr(Connection, "latest", stalled)
+    monkeypatch.setattr(process, "_take", stalled)
     found = trial(fleet, InThread(), rate=1000, seconds=3)
     assert found.observation.offered == found.event_latency.count == 3000
     counts = found.event_latency.to_dict()
