@@ -125,7 +125,6 @@ def latencies(place: Path, work: Path, rate: float, seconds: float) -> Table:
                         seconds=length,
                         work=work / f"{part}{number}",
                         bounds=PATIENT,
-                        beyond_us=Spec.of(workload, columns).beyond_us,
                     )
         finally:
             system.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pickle
@@ -21,10 +22,13 @@ from streamgauge.bench import measurements
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.checks import check_names
+from streamgauge.bench.measurements.search.record import SearchAnswer
+from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, needed_before, stage_of, stages_of
 from streamgauge.config.reached import reached
 from streamgauge.records.registry import RECORDS, schema_of
+from streamgauge.results.index import Index, export
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Tiles
 from streamgauge.results.report.run_records import Records, expected
@@ -259,6 +263,21 @@ def test_facts_that_the_log_cannot_hold_are_one_line(
 
 
 @pytest.mark.usefixtures("plugin")
+def test_a_search_of_other_settings_is_no_base_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamgauge_example.pauses.stage.measure", lambda *_: {})
+    bench = bench_of(tmp_path, {"rate": 2000})
+    before = CellRun(bench.benchmark, bench.store, CELL, tmp_path)
+    before.directory.mkdir(parents=True)
+    SearchAnswer(outcome="found", plan=before.plan_key).write(before.directory / "search.json")
+    assert measure(NAME, before) == {}
+    other = bench_of(tmp_path, {"rate": 2000}, search={"max_age": "1s"})
+    with pytest.raises(UserError, match=f"^{CELL.name}: its search in this run had other settings; run the stage sear"):
+        measure(NAME, CellRun(other.benchmark, other.store, CELL, tmp_path))
+    section = bench_of(tmp_path, {"rate": 1000})
+    assert measure(NAME, CellRun(section.benchmark, section.store, CELL, tmp_path)) == {}, "its own settings may change"
+
+
+@pytest.mark.usefixtures("plugin")
 def test_facts_are_logged_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = bench_of(tmp_path, {})
     monkeypatch.setattr("streamgauge_example.pauses.stage.measure", lambda *_: {"a": np.float64(1.5), "b": [None]})
@@ -298,6 +317,54 @@ def test_a_name_that_cannot_be_is_refused_where_it_is_used(plugin: Path, tmp_pat
     if name != "copy":
         with pytest.raises(UserError, match=f"^{name}: {CODE} is registered under this name"):
             measurements.package_of(name)
+
+
+@pytest.mark.parametrize("name", ["schedule", "search"])
+def test_a_name_that_every_file_has_is_told_at_load(
+    plugin: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    renamed(plugin, name)
+    broken(plugin)
+    assert bench_of(tmp_path).benchmark.schedule is None
+    assert caplog.messages == [
+        f"{name}: {CODE} is registered as a measurement of this name, which is a key of every benchmark file, so that "
+        "none asks for it; rename it"
+    ]
+
+
+@pytest.mark.usefixtures("plugin")
+def test_further_records_of_a_package_have_a_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = f"{CODE.partition(':')[0]}.record:Pause"
+    declared = measurements.package_of(NAME)
+    here = sys.modules["streamgauge_example.pauses"]
+    monkeypatch.setattr(here, "PAUSES", replace(declared, records={**declared.records, "hand_overs": record}))
+    schema = schema_of("hand_overs")
+    assert (schema, schema["title"]) == (schema_of(NAME), "Pause")
+    with pytest.raises(UserError, match=f"^--record: found 'speed', allowed: stages, .*, {NAME}, hand_overs$"):
+        schema_of("speed")
+    monkeypatch.setattr(here, "PAUSES", replace(declared, records={"trials": record}))
+    with pytest.raises(UserError, match=f"^--record: found 'speed', .*; {NAME}: records: found 'trials', which is one"):
+        schema_of("speed")
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_figure_of_a_package_may_have_an_interval(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, {})
+    run_directory = bench.store.run("r")
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, run_directory, NAME)
+    cell_run.keep("m", "s", 2.0, interval=(1.5, 2.5))
+    for value, interval in ((2.0, (2.5, 3.0)), (None, (1.0, 2.0))):
+        with pytest.raises(
+            UserError, match=rf"^{NAME}: m: found the interval \({interval[0]}, {interval[1]}\), allowed"
+        ):
+            cell_run.keep("m", "s", value, interval=interval)
+    (figure,) = results.read(run_directory)
+    assert figure.text == "2 s (1.5 to 2.5)"
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    index.add_run(run_directory)
+    export.write(index.results(), tmp_path / "out.csv")
+    (row,) = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
+    assert (row["metric"], row["value"], row["low"], row["high"]) == ("m", "2", "1.5", "2.5")
 
 
 def test_a_record_of_ours_keeps_its_schema_beside_a_package_of_its_name(plugin: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
@@ -38,6 +38,10 @@ class Parts:
         if self._own and _PLACE.fullmatch(name):
             return name
         return next(iter(_registered(self.kind).get(name, ())), None)
+
+    def hidden(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Lists the parts that packages register under these names, which mean something else, with their places."""
+        return [(name, place) for name in names for place in _registered(self.kind).get(name, ())]
 
     def check(self, name: str, key: str) -> None:
         """Checks a name, and imports nothing. Raises UserError, which lists what is allowed."""

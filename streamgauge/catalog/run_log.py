@@ -38,6 +38,12 @@ class StageRecord(StageLine):
         return bool(self.outcome.get("reused"))
 
 
+class Facts(dict[str, Any]):
+    """Facts that a stage tells of itself, by name."""
+
+    is_whole = True  # False: a later attempt goes on with the rest of the stage
+
+
 class RunLog:
     """stages.jsonl of one run directory; one writer per stage attempt, readers at any time."""
 
@@ -46,27 +52,27 @@ class RunLog:
         self._file = path / "stages.jsonl"
 
     @contextmanager
-    def stage(self, stage: str, scope: dict[str, str]) -> Iterator[dict[str, Any]]:
+    def stage(self, stage: str, scope: dict[str, str]) -> Iterator[Facts]:
         """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
         line = partial(StageLine, stage=stage, scope=scope, attempt=_attempt())
         with telling_of_a_full_disk(self.path):
             line(state="started", at=_now()).append(self._file)
+            state: State
             begin = time.monotonic()
-            outcome: dict[str, Any] = {}
+            outcome = Facts()
             try:
                 with telling_of_a_full_disk(self.path):
                     yield outcome
             except BaseException as problem:
                 seconds, (error, cause) = round(time.monotonic() - begin, 3), _reason(problem)
-                state: State = "skipped" if isinstance(problem, Skipped) else "failed"
+                state = "skipped" if isinstance(problem, Skipped) else "failed"
                 ended = line(state=state, at=_now(), seconds=seconds, outcome=outcome, error=error, cause=cause)
                 with suppress(OSError):  # a full disk may have no room for this either; the problem itself counts
                     ended.append(self._file)
                 raise
             seconds = round(time.monotonic() - begin, 3)
-            line(state="done", at=_now(), seconds=seconds, outcome=outcome, environment=environment()).append(
-                self._file
-            )
+            state = "done" if outcome.is_whole else "partly"
+            line(state=state, at=_now(), seconds=seconds, outcome=outcome, environment=environment()).append(self._file)
 
     def failed(self, stage: str, scope: dict[str, str], problem: Exception, attempt: str | None = None) -> None:
         """Records a failure of which the stage itself could tell nothing: it did not begin, or `attempt` was killed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +22,9 @@ from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
-from streamgauge.config.sections import benchmark_model
+from streamgauge.config.sections import benchmark_model, never_asked
 
+log = logging.getLogger("streamgauge")
 M = TypeVar("M", bound=Model)
 
 
@@ -33,6 +35,8 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     resolved from its folder (in a manifest: from the working directory).
     """
     path = Path(path)
+    for line in never_asked():
+        log.warning(line)
     try:
         text = small_text(path, most_bytes=16 << 20)
     except FileNotFoundError:

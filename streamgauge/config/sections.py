@@ -50,6 +50,15 @@ def benchmark_model() -> type[Benchmark]:
     return _extended(tuple(name for name in added if not _refusal(name))) if added else Benchmark
 
 
+def never_asked() -> list[str]:
+    """A line for each measurement of a package that bears the name of a key of every file."""
+    return [
+        f"{name}: {place} is registered as a measurement of this name, which is a key of every benchmark file, so that "
+        "none asks for it; rename it"
+        for name, place in MEASUREMENTS.hidden(Benchmark.model_fields)
+    ]
+
+
 def _refusal(name: str) -> str:
     """Says why a package's measurement cannot have a section of this name; empty if it can."""
     return refusal(name) or ("the model of a benchmark has it; rename it" if name in dir(Benchmark) else "")

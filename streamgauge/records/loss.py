@@ -15,6 +15,7 @@ class Loss:
     events: those in no part of its answer, of `of` that it reads. partly: those that at least one window lacks, where
     windows overlap; these are also in `events` if all lack them.
     windows: number of windows, whatever their key, that lack an event; None where the rule has none.
+    between: least and most events at any cadence; None where the cadence is no estimate.
     """
 
     events: int
@@ -23,6 +24,7 @@ class Loss:
     cadence: str
     partly: int = 0
     windows: int | None = None
+    between: tuple[int, int] | None = None
 
     @property
     def count(self) -> str:
@@ -40,7 +42,9 @@ class Loss:
             return "no event may be dropped at any speed, however late it is"
         windows = f" in {self.windows:,} windows" if self.windows else ""
         loses = "job may lose" if self.rule == "tolerance" else "query loses"
-        return f"at the stream's own speed the {loses} {self.count}{windows}, with {self.cadence}"
+        least, most = self.between or (self.events, self.events)
+        spread = "" if least == most else f"; at any other pace, between {least:,} and {most:,}"
+        return f"at the stream's own speed the {loses} {self.count}{windows}, with {self.cadence}{spread}"
 
     def beside(self, late: int | None, stream_s_per_s: float | None) -> str:
         """The sentence after a trial's own count of lost events, and after the speed at which the trial took it."""

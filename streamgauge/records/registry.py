@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -26,6 +25,8 @@ def _of_measurement(name: str) -> dict[str, type[Record]]:
     """Records that a measurement declares, by their names. Raises UserError."""
     models: dict[str, type[Record]] = {}
     for key, place in package_of(name).records.items():
+        if name not in MEASUREMENTS.built_in and key in RECORDS:
+            raise UserError(f"{name}: records: found {key!r}, which is one of Streamgauge's own records; rename it")
         model = loaded(place, name)
         if not (isinstance(model, type) and issubclass(model, Record)):
             raise UserError(f"{name}: {place} is no Record of streamgauge.records.record")
@@ -54,15 +55,28 @@ RECORDS: dict[str, type] = {
 }
 
 
+def _of_packages(name: str) -> type[Record]:
+    """Returns the record of that name, which may be a further one of a package. Raises UserError."""
+    allowed, problems = [*RECORDS], list[str]()
+    for measurement in MEASUREMENTS.names():
+        if measurement in MEASUREMENTS.built_in:
+            continue
+        try:
+            models = _of_measurement(measurement)
+        except UserError as problem:
+            if measurement == name:
+                raise
+            problems.append(f"; {problem}")
+            continue
+        if name in models:
+            return models[name]
+        allowed += models
+    raise UserError(f"--record: found {name!r}, allowed: {', '.join(allowed)}{''.join(problems)}")
+
+
 def schema_of(name: str) -> dict[str, Any]:
     """JSON Schema of the file in which a record is written, or of a line of its log. Raises UserError."""
-    models: Mapping[str, type] = (
-        RECORDS if name in RECORDS or MEASUREMENTS.outside(name) is None else _of_measurement(name)
-    )
-    if name not in models:
-        outside = (one for one in MEASUREMENTS.names() if one not in RECORDS)
-        raise UserError(f"--record: found {name!r}, allowed: {', '.join((*RECORDS, *outside))}")
-    model = models[name]
+    model = RECORDS.get(name) or _of_packages(name)
     schema = TypeAdapter(model).json_schema(mode="serialization")
     schema["properties"]["crc32"] = {"type": "string", "description": "checksum of the other keys"}
     if issubclass(model, Record) and model.in_list:

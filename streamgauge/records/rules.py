@@ -17,8 +17,8 @@ Counted = Literal["rows", "groups", "events in no window", "none"]
 #: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
 LEAST_MS = -(2**62) // 1000
 #: 36,000 years in µs: no span of a rule is longer, so that sums of times fit into 64 bits
-_MOST_US = 2**60
-_Span = Annotated[StrictInt, Field(ge=0, le=_MOST_US)]
+MOST_US = 2**60
+_Span = Annotated[StrictInt, Field(ge=0, le=MOST_US)]
 _FORBID = ConfigDict(extra="forbid")
 
 
@@ -34,7 +34,7 @@ class Operator:
     kind: Kind
     length_us: _Span = 0
     slide_us: _Span = 0
-    offset_us: Annotated[StrictInt, Field(ge=-_MOST_US, le=_MOST_US)] = 0
+    offset_us: Annotated[StrictInt, Field(ge=-MOST_US, le=MOST_US)] = 0
     lag_us: _Span = 0
 
     @model_validator(mode="after")
@@ -45,6 +45,16 @@ class Operator:
             allowed = f"a whole part of the window's length, {self.length_us}"
             raise ValueError(f"slide_us: found {self.slide_us}, allowed: {allowed}")
         return self
+
+    @property
+    def span(self) -> str:
+        """Its windows, or its gap, in words; empty where it has none."""
+        if self.kind == "session":
+            return f"sessions with a gap of {self.length_us:,} µs"
+        if self.kind != "window":
+            return ""
+        begin = self.offset_us % self.slide_us
+        return f"windows of {self.length_us:,} µs every {self.slide_us:,} µs{f', plus {begin:,} µs' if begin else ''}"
 
 
 @dataclass(frozen=True, config=_FORBID)
@@ -60,7 +70,7 @@ class Pace:
     kind: Literal["event", "interval", "micro-batch"] = "event"
     interval_us: _Span = 0
     behind: Literal[1, 2] = 1
-    step_us: Annotated[StrictInt, Field(ge=1, le=_MOST_US)] = 1
+    step_us: Annotated[StrictInt, Field(ge=1, le=MOST_US)] = 1
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:

@@ -9,7 +9,7 @@ from pydantic import Field
 from streamgauge.base.environment import Environment
 from streamgauge.records.record import Line
 
-State = Literal["started", "done", "failed", "skipped"]
+State = Literal["started", "done", "partly", "failed", "skipped"]
 Cause = Literal[
     "mistake",  # of the user, which no retry mends
     "outage",  # which a retry may mend
@@ -18,7 +18,10 @@ Cause = Literal[
 
 
 class StageLine(Line):
-    """State of an attempt at a stage at one moment; started and not ended: it is running, or was killed."""
+    """State of an attempt at a stage at one moment; started and not ended: it is running, or was killed.
+
+    partly: it ended well, but a later attempt measures the rest.
+    """
 
     stage: str
     scope: dict[str, str]  # experiment, workload, system: whichever it has

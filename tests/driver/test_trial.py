@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.paced_loop import PacedLoop
@@ -17,7 +18,9 @@ from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.verdict import judge
+from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Search
+from streamgauge.records.rules import Rules
 from tests.driver.conftest import COLUMNS, stream_table
 from tests.driver.in_thread import PATIENT, WORKLOAD, InThread, fleet, trial
 
@@ -40,6 +43,25 @@ def test_a_known_delay_is_measured_within_5_ms(artifact: Path) -> None:
     assert parts["watermark_hold"] is parts["commit"] is None
     assert sum(value or 0 for value in parts.values()) == pytest.approx(found.event_latency.mean)
     assert all(100 <= value <= 105 for value in measured_ms), measured_ms
+
+
+def test_the_sentinel_lies_beyond_the_delay_that_an_engine_declares(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, asked, week_us = Connection.open, list[int](), 7 * 86_400 * 1_000_000
+
+    def open_(self: Connection, *arguments: Any, **more: Any) -> Any:
+        asked.append(more["beyond_us"])
+        return opened(self, *arguments, **more)
+
+    class Slow(InThread):
+        def rules(self, spec: Spec) -> Rules:
+            return Rules(spec.operators(), week_us)
+
+    monkeypatch.setattr(Connection, "open", open_)
+    trial(fleet, Slow(), rate=1000, seconds=0.2)
+    trial(fleet, InThread(), rate=1000, seconds=0.2)
+    assert asked == [week_us + 20_000_000, 20_000_000]
 
 
 def test_streams_take_turns_in_an_open_loop_and_each_has_its_own_latencies(artifact: Path) -> None:

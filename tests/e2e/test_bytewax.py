@@ -52,7 +52,7 @@ def test_windows_and_late_events_are_the_oracle_s_under_its_own_rule(system: Sys
         with Fleet(tmp_path, Replay(), tick="ns", columns=COLUMNS) as fleet:
             run = run_trial(
                 made, fleet, WORKLOAD, rate=5000, seconds=4.0, work=tmp_path / "trial",
-                bounds=Bounds(max_slip_s=10, drain_s=60), beyond_us=spec.beyond_us,
+                bounds=Bounds(max_slip_s=10, drain_s=60),
             )  # fmt: skip
     finally:
         made.stop()

@@ -73,11 +73,8 @@ def fleet(stream: Path) -> Iterator[Fleet]:
 
 def trial(system: FlinkSystem, fleet: Fleet, name: str, work: Path, *, seconds: float = 4.0, **more: Any) -> TrialRun:
     workload = {**WORKLOADS, "sql": SQL}[name]
-    beyond_us = Spec.of(workload, COLUMNS).beyond_us
     fleet.start()
-    return run_trial(
-        system, fleet, workload, rate=5000, seconds=seconds, work=work, bounds=PATIENT, beyond_us=beyond_us, **more
-    )
+    return run_trial(system, fleet, workload, rate=5000, seconds=seconds, work=work, bounds=PATIENT, **more)
 
 
 def checked(run: TrialRun, stream: Path, name: str) -> Check:
@@ -163,7 +160,6 @@ def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: P
             spec = Spec.of(workload, columns)
             run = run_trial(
                 flink, fleet, workload, rate=5000, seconds=3.5, work=tmp_path / name, bounds=PATIENT,
-                beyond_us=spec.beyond_us,
             )  # fmt: skip
             assert run.observation.invalid is None
             counts = [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]]

@@ -63,7 +63,7 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
         Fleet(stream, Replay(partitions=2), tick="ns", columns=COLUMNS) as fleet,
         Connection(fleet.endpoints[0]) as talk,
     ):
-        talk.open("a", RATE, COUNT / RATE, beyond_us=spec.beyond_us)
+        talk.open("a", RATE, COUNT / RATE, beyond_us=spec.beyond_us(queries.rules(spec)))
         given = argument(spec, TrialSetup("a", fleet.endpoints, workload, COLUMNS, "ns", tmp_path, RATE))
         job = cluster.run(given, 1)
         running(cluster, job)

@@ -58,10 +58,7 @@ def started(work: Path, **given: Any) -> Adapter:
 
 def trial(system: Adapter, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
     fleet.start()
-    beyond_us = Spec.of(asked, COLUMNS).beyond_us
-    return run_trial(
-        system, fleet, asked, rate=10_000, seconds=2, work=work, bounds=PATIENT, beyond_us=beyond_us, **more
-    )
+    return run_trial(system, fleet, asked, rate=10_000, seconds=2, work=work, bounds=PATIENT, **more)
 
 
 def checked(run: TrialRun, stream: Path, asked: Workload) -> Check:

@@ -29,7 +29,7 @@ ADAPTER = """
 from typing import Literal
 from streamgauge.config.systems import System
 from streamgauge.bench.driver.system import Adapter
-from streamgauge.records.rules import Rules
+from streamgauge.records.rules import Operator, Rules
 
 class Engine(Adapter):
     class Settings(System):
@@ -273,6 +273,15 @@ def test_an_engine_declares_the_faults_that_its_trials_take(
         (
             "Rules(spec.operators(), clock='own key')",
             "found clock 'own key', allowed: another one, as passthrough has no key",
+        ),
+        (
+            "Rules((Operator('window', 5_000_000, 2_500_000, 1),))",
+            "operators.0: found windows of 5,000,000 µs every 2,500,000 µs, plus 1 µs, but the workload asks for "
+            "windows of 10,000,000 µs every 10,000,000 µs",
+        ),
+        (
+            "Rules((Operator('session', 1),))",
+            "operators.0: found sessions with a gap of 1 µs, but the workload asks for sessions with a gap of 10,000",
         ),
         ("Rules(spec.operator())", "AttributeError: 'Spec' object has no attribute 'operator'"),
     ],

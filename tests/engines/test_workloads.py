@@ -26,6 +26,7 @@ from streamgauge.bench.oracle.duck import size_and_checksum
 from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Workload
+from streamgauge.records.rules import Rules
 from tests.engines.hand import HandDriver, Row, row, sentinel, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
@@ -78,6 +79,11 @@ def offered(rows: list[Row]) -> pa.Table:
 def test_sentinels_lie_beyond_every_operator_that_lags() -> None:
     for query in workloads.registry():
         assert len(query.lags) in (0, query.streams)
+    spec = Spec("windowed_aggregation", "k", "v", watermark_ms=3000)
+    beyond_us = [spec.beyond_us(Rules(spec.operators(), delay_us)) for delay_us in (0, 3_000_000, 7_000_000)]
+    assert beyond_us == [23_000_000, 23_000_000, 27_000_000], "as the engine declares where that is longer"
+    lagging = Rules((replace(spec.operators()[0], lag_us=5),))
+    assert spec.beyond_us(lagging) == 23_000_005
 
 
 @pytest.mark.parametrize("spec", [AGGREGATION, JOIN, SLIDING, PASSING])

@@ -135,6 +135,36 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
     assert [j["outcome"] for j in judgement_rows(night.index)] == ["open"]
 
 
+@pytest.mark.parametrize("key", ["search", "latency"])
+def test_other_settings_of_a_measurement_are_no_regression_either(tmp_path: Path, key: str) -> None:
+    before = write_bench(tmp_path, **PLAN)
+    changed = {"search": {"max_age": "2s"}, "latency": {"seconds": 3}}[key]
+    bench = write_bench(tmp_path, **{**PLAN, key: {**PLAN[key], **changed}})
+    write_nights(bench, 110.0, 1.9, before)
+    (line,) = night_of(bench).judge()
+    why = f"the benchmark is not what it was in n19 ({key})"
+    assert (line.state, line.said) == ("open", f"+90.0 % since 2026-03-21; not rerun: {why}")
+    suite = Subject(CELL.experiment, CELL.workload, CELL.system, "streaming", suite=True)
+    assert edited(before.benchmark, bench.benchmark, suite) == [], "it changes no answer's seconds"
+
+
+@pytest.mark.parametrize("record", [None, '{"version": 1, "name": '])
+@pytest.mark.parametrize("metric", [P50, PAUSE])
+def test_a_night_compares_with_no_run_whose_settings_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str | None, metric: str
+) -> None:
+    bench = write_bench(tmp_path, **PLAN)
+    write_nights(bench, 1.0, 1.9, pause_s=0.1)
+    monkeypatch.setattr(night_module, "searched", lambda some: [one for one in some if one.head.metric == metric])
+    kept = bench.store.run(f"n{STEP - 1}") / "benchmark.json"
+    kept.unlink() if record is None else kept.write_text(record)
+    (line,) = night_of(bench).judge()
+    assert line.state == "open"
+    what = ": this run has no readable benchmark.json" if record is None else "/benchmark.json: "
+    assert line.said.startswith(f"+90.0 % since 2026-03-21; not rerun: {kept.parent}{what}")
+    assert len(line.said.splitlines()) == 1
+
+
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.usefixtures("plugin")
 def test_figures_of_packages_are_watched_and_not_rerun(

@@ -18,7 +18,7 @@ from streamgauge.bench.driver.figures import first_mistake
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import LEAST_MS, Operator, Pace, Rules
 from streamgauge.streams.lateness.late import Ints
-from streamgauge.streams.lateness.loss import LossCount, loss
+from streamgauge.streams.lateness.loss import LossCount, ends_of, loss
 from tests.lateness import slow
 
 #: what an engine may declare: the cadences of a watermark after each event, at intervals, and with micro-batches
@@ -146,6 +146,14 @@ def test_at_no_pace_more_is_lost_than_with_a_watermark_after_each_event(
     rules = replace(declared, operators=(operator,))
     lost, most = (counted(events, one, queues, keys=keys) for one in (rules, replace(rules, pace=Pace())))
     assert (lost.events <= most.events, lost.partly <= most.partly) == (True, True)
+    if lost.between is None:
+        assert rules.pace.kind == "event", "a watermark after each event is no estimate"
+        return
+    assert lost.between[0] <= lost.events <= lost.between[1] <= most.events
+    never = slow.below(events, [None if rules.begins_ms else 0] * len(events), equal=rules.equal_is_late)
+    assert operator.kind != "event" or lost.between[0] == never, "of a watermark that never moves"
+    often = counted(events, ends_of(rules)[1], queues, keys=keys)
+    assert (often.events, often.between) == (lost.between[1], None)
 
 
 @settings(max_examples=200)
@@ -256,6 +264,8 @@ def test_the_sentence_has_the_count_the_share_and_the_cadence() -> None:
         "at the stream's own speed the query loses 2,712 of 90,000 events (3.0 %) in 14 windows, with a micro-batch "
         "every 1 s"
     )
+    between = replace(lost, between=(0, 2950)).sentence
+    assert between == f"{lost.sentence}; at any other pace, between 0 and 2,950"
     some = Loss(1, 8, "window", Pace().cadence, 3, 2)
     assert some.count == "1 of 8 events (12.5 %), and 2 more in some of their windows"
     assert Loss(0, 8, "never", Pace().cadence).sentence == "no event may be dropped at any speed, however late it is"

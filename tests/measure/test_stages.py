@@ -17,6 +17,7 @@ from streamgauge.base.seals import unsealed
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.latency import stage as latency
 from streamgauge.bench.measurements.search import stage as search
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
@@ -150,10 +151,12 @@ def test_a_wrong_output_voids_the_rate(searched: Bench) -> None:
 
 def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, delay="100ms", latency={"fractions": [0.5, 1.0], "seconds": 1.0})
-    directory = bench.store.run("r") / "cells" / CELL.name
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    directory = cell_run.directory
     directory.mkdir(parents=True)
-    write_json(directory / "search.json", {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "found"})
-    found = [one.to_json() for one in latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))]
+    answer = SearchAnswer(sustainable_rate_events_per_s=2000.0, outcome="found", plan=cell_run.plan_key)
+    answer.write(directory / "search.json")
+    found = [one.to_json() for one in latency.run(cell_run)]
     assert [(f["fraction"], f["rate_events_per_s"], f["valid"]) for f in found] == [(0.5, 1000, True), (1, 2000, True)]
     counted = [(f["event_latency"]["count"] + f["emitted_outside"], f["emitted"]) for f in found]
     assert counted == [(1000, 1000), (2000, 2000)]
@@ -170,12 +173,12 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
 
 def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, latency={"fractions": [0.5], "rates": [500], "seconds": 0.5})
-    directory = bench.store.run("r") / "cells" / CELL.name
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    directory = cell_run.directory
     directory.mkdir(parents=True)
-    search = {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "contradicted", "reason": "it fell"}
-    search["correct"] = True
-    write_json(directory / "search.json", search)
-    (of_rate,) = latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))
+    search = SearchAnswer(sustainable_rate_events_per_s=2000.0, outcome="contradicted", reason="it fell", correct=True)
+    search.model_copy(update={"plan": cell_run.plan_key}).write(directory / "search.json")
+    (of_rate,) = latency.run(cell_run)
     assert (of_rate.common, of_rate.rate_events_per_s, of_rate.valid) == (True, 500, True)
     claimed = search_of(directory)
     assert claimed.claim
@@ -191,13 +194,17 @@ def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -
             "e.all.known: latency cannot be measured. No rate was found",
         ),
         ({"version": 1}, "search.json: damaged, outcome: field required"),
+        (
+            {"version": 1, "sustainable_rate_events_per_s": 2000.0, "outcome": "found", "plan": "0123456789abcdef"},
+            "e.all.known: its search in this run had other settings; run the stage search again",
+        ),
     ],
 )
 def test_without_a_rate_there_is_no_latency(tmp_path: Path, found: dict[str, object] | None, told: str) -> None:
     bench = write_bench(tmp_path)
-    directory = bench.store.run("r") / "cells" / CELL.name
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
     if found is not None:
-        directory.mkdir(parents=True)
-        write_json(directory / "search.json", found)
+        cell_run.directory.mkdir(parents=True)
+        write_json(cell_run.directory / "search.json", {"plan": cell_run.plan_key, **found})
     with pytest.raises(UserError, match=re.escape(told)):
-        latency.run(CellRun(bench.benchmark, bench.store, CELL, directory.parents[1]))
+        latency.run(cell_run)

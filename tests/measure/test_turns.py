@@ -17,6 +17,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Cell
 from streamgauge.records.measurement import Window
 from streamgauge.records.trial import WINDOWS
+from streamgauge.results.report.run_records import Records
 from tests.measure.benches import Bench, write_bench
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}
@@ -50,13 +51,15 @@ def test_cells_take_turns_and_a_stage_that_was_killed_goes_on(tmp_path: Path, mo
     monkeypatch.setattr(ReadyCell, "window", killed)
     with pytest.raises(KeyboardInterrupt):
         turns.run(bench.benchmark, bench.store, log, cells)
-    assert searched(log) == [("a", "done"), ("b", "failed")]
+    assert searched(log) == [("a", "partly"), ("b", "failed")]
+    summaries = [Records(bench.benchmark, bench.store, "r").status("search", **one.model_dump()) for one in cells]
+    assert [(one.outcome, one.reason) for one in summaries[:1]] == [("unfinished", "done only in part")]
     before = {one.system: read_jsonl(log.path / "cells" / one.name / WINDOWS) for one in cells}
     assert (len(before["a"]) > 1, len(before["b"])) == (True, 1)
 
     monkeypatch.setattr(ReadyCell, "window", measured)
     turns.run(bench.benchmark, bench.store, log, cells)
-    assert searched(log)[2:] == [("b", "done"), ("a", "done"), ("b", "done")], "round 1 of a is not repeated"
+    assert searched(log)[2:] == [("b", "partly"), ("a", "done"), ("b", "done")], "round 1 of a is not repeated"
     for one in cells:
         directory = log.path / "cells" / one.name
         windows = read_jsonl(directory / WINDOWS)
@@ -89,7 +92,7 @@ def test_a_cell_that_fails_costs_no_other_its_turn(tmp_path: Path, monkeypatch: 
     with pytest.raises(Outage) as failed:
         turns.run(bench.benchmark, bench.store, log, bench.benchmark.all_cells())
     assert str(failed.value) == "1 of 2 cells failed; the first: e.all.bad: it does not run here"
-    assert searched(log) == [("bad", "failed"), ("good", "done"), ("good", "done")]
+    assert searched(log) == [("bad", "failed"), ("good", "partly"), ("good", "done")]
     latest = log.latest("latency", **cell("good").model_dump())
     assert latest is not None
     assert latest.state == "done"

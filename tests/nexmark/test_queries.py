@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,12 +22,14 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, make_events, wanted_stream
-from streamgauge.bench.answers.in_session import in_batch, stream
+from streamgauge.bench.answers.hard_queries import offered
+from streamgauge.bench.answers.in_session import in_batch, in_streaming, stream
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
 from streamgauge.bench.answers.record import short
 from streamgauge.bench.answers.systems import system
 from streamgauge.bench.engines.spark import queries
-from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
+from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
+from streamgauge.bench.engines.spark.finite import FiniteRun
 from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.duck import answer, ask, reduced, size_and_hash
 from streamgauge.bench.oracle.late_rows import expectation
@@ -162,6 +166,31 @@ def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, 
     (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=4, wait_us=7_000_000)
     assert (record.status, record.why) == ("correct", None)
     assert 0 < (record.rows or 0) < ask(standard(query, 5000), (events.plain,) * query.streams).num_rows
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("conf", "late_s"), [({}, 17), (GLOBAL_WATERMARK, 7)], ids=["one each", "one"])
+def test_the_second_join_judges_persons_by_a_watermark_that_lags_unless_all_share_one(
+    spark: Any, ordered: Events, tmp_path: Path, conf: dict[str, str], late_s: int
+) -> None:
+    """Only persons come late, and no row between both joins: such a row would be Spark's own loss.
+
+    A batch has 10 s. It is judged by its own watermark where all share one, and else by that of the batch before.
+    """
+    (query,) = chosen("q23")
+    spec, table = replace(standard(query, 5000), window_us=2_000_000), ordered.plain
+    late = late_s * COUNT // 100 * pc.equal(table["kind"], "person").to_numpy().astype(int)
+    order = np.argsort(np.arange(COUNT) + late, kind="stable")
+    moved = Events(offered(table.take(pa.array(order))))
+    found, micro = in_streaming(spark, spec, moved.rows, moved.batches(10), tmp_path, conf)
+    assert (found.status, found.why) == ("correct", None)
+    rules, logs = queries.rules(spec, one_watermark=bool(conf)), FiniteRun(micro).logs()
+    counts = [
+        expectation(moved.rows, logs, spec, replace(rules, operators=spec.operators(lagging=lags))).late
+        for lags in (False, True)
+    ]
+    assert counts[0] > counts[1], "both rules differ on these events"
+    assert found.late_drops_expected == found.late_drops_reported == counts[0 if conf else 1]
 
 
 def bid(seq: int, second: float, auction: int, price: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.stages.job import Job
 
-RAW = {
+RAW: dict[str, Any] = {
     "name": "b",
     "source": {"files": "none.csv", "time": {"column": "t", "unit": "s"}},
     "experiments": [{"name": "late20", "target_percent": 20}],
@@ -59,3 +60,23 @@ def test_what_a_failure_keeps_from_running_is_skipped(tmp_path: Path, failed: st
     assert (status.outcome, status.reason) == ("missing", f"skipped, {why}")
     if failed:
         assert seen.why(status).startswith("not run: see")
+
+
+def test_what_is_done_only_in_part_is_no_base_for_another_stage(tmp_path: Path) -> None:
+    benchmark, store = config.parse(config.Benchmark, RAW, "test"), Store(tmp_path)
+    log = RunLog(store.run("r"))
+    for stage, scope in (
+        ("ingest", {}),
+        ("generate", {"experiment": "late20"}),
+        ("validate", {"experiment": "late20"}),
+    ):
+        with log.stage(stage, scope):
+            pass
+    with log.stage("search", SCOPE) as facts:  # one round of several, after which the stage turns was killed
+        facts.is_whole = False
+    job = Job(benchmark, store, "r", argparse.Namespace(stage="own", **SCOPE), log, {}, Pipeline(None, "b"))
+    with pytest.raises(Skipped, match=r"^as search late20 all known is done only in part$"):
+        job.require("search")
+    with log.stage("search", SCOPE):
+        pass
+    job.require("search")

@@ -90,7 +90,7 @@ def _run(
         tell("stopped")
         return 130
     failed = process.returncode != 0
-    if failed and all(stage.state == "done" for stage in RunLog(directory).stages()):
+    if failed and all(stage.state in ("done", "partly") for stage in RunLog(directory).stages()):
         tell(f"Airflow failed outside of the stages; see the end of {log}")
     return _ended(benchmark, store, run_id, failed=failed, began=begin)
 

@@ -17,7 +17,7 @@ from streamgauge.results.report.degrees import comparisons
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
-COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yellow"}
+COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yellow", "partly": "yellow"}
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
 
 

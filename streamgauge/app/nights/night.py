@@ -208,7 +208,11 @@ class Night:
         """Measures one subject again, and judges all of its suspects."""
         first, change = some[0]
         before = first.sound[change.index - 1]
-        earlier = self._as_recorded(before.run_id)
+        try:
+            earlier = self._as_recorded(before.run_id)
+        except UserError as problem:  # what it measured may have had other settings
+            yield from (self._open(one, change, str(problem)) for one, change in some)
+            return
         old, edits = self._as_of(earlier, first.subject), edited(earlier, self.benchmark, first.subject)
         same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
@@ -251,7 +255,10 @@ class Night:
     def _of_package(self, one: Series, change: Change) -> NightLine:
         """Leaves a suspect figure of a package open; its line says so if its settings have changed."""
         before = one.sound[change.index - 1].run_id
-        edits = edited(self._as_recorded(before), self.benchmark, one.subject, packages=True)
+        try:
+            edits = edited(self._as_recorded(before), self.benchmark, one.subject, packages=True)
+        except UserError as problem:
+            return self._open(one, change, str(problem))
         return self._open(one, change, _changed(before, edits) if edits else OF_PACKAGE)
 
     def _open(self, one: Series, change: Change, why: str) -> NightLine:
@@ -260,11 +267,8 @@ class Night:
         return NightLine("open", one.name, f"{_since(one, change)}; not rerun: {why}")
 
     def _as_recorded(self, run_id: str) -> Benchmark:
-        """Returns the benchmark of that run; tonight's if the run has not kept a readable one."""
-        try:
-            return of_run(self.store.root / "runs" / run_id, self.benchmark)
-        except UserError:
-            return self.benchmark
+        """Returns the benchmark of that run. Raises UserError if the run has not kept a readable one."""
+        return of_run(self.store.root / "runs" / run_id, self.benchmark)
 
     def _as_of(self, earlier: Benchmark, subject: Subject) -> Benchmark:
         """Returns tonight's benchmark with the system as it was then."""

@@ -62,6 +62,8 @@ def edited(earlier: Benchmark, now: Benchmark, subject: Subject, *, packages: bo
         if packages:
             own = {name: section for name, section in benchmark.sections.items() if isinstance(section, OwnSection)}
             mine |= {f"section {name}": section.model_dump() for name, section in own.items()}
+        if not subject.suite:
+            mine |= {"search": benchmark.search.model_dump(), "latency": benchmark.latency.model_dump()}
         return {"source": benchmark.source, "scale": benchmark.scale, "replay": benchmark.replay, **mine}
 
     before, after = asked(earlier), asked(now)

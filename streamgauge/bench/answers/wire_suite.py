@@ -170,7 +170,9 @@ def _trial(
     attempt, query = uuid.uuid4().hex[:12], workloads.find(spec.query)
     setup = TrialSetup(attempt, fleet.endpoints, _workload(spec), dict(columns), fleet.tick, work, RATE_EVENTS_PER_S)
     with Connection(fleet.endpoints[0]) as talk:
-        talk.open(attempt, RATE_EVENTS_PER_S, count / RATE_EVENTS_PER_S, beyond_us=SENTINEL_US)
+        talk.open(
+            attempt, RATE_EVENTS_PER_S, count / RATE_EVENTS_PER_S, beyond_us=max(SENTINEL_US, spec.beyond_us(rules))
+        )
         system.begin_trial(setup)
         if not system.alive():
             raise UserError(str(system.failure))

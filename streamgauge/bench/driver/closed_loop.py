@@ -46,7 +46,6 @@ class ClosedLoop:
         work: Path,
         continuous: bool,
         bounds: Bounds | None = None,
-        beyond_us: int = 0,
         attempt: str | None = None,
         progress: Progress | None = None,
         marking: Marking = UNMARKED,
@@ -57,7 +56,7 @@ class ClosedLoop:
             self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, marking, self._closed
         )
         self._request = TrialRequest(rate, LONGEST_LADDER_S, by_watermark=find(workload.query).late != "never")
-        self._beyond_us, self._continuous = beyond_us, continuous
+        self._continuous = continuous
         self._begun, self._held, self._stream = False, 0, 0
         self._first: int | None = None  # latest time of the stream's first loop, ticks
         self.invalid: str | None = None
@@ -95,7 +94,7 @@ class ClosedLoop:
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
-                self._talk.begin(self._setup, self._request, self._beyond_us, hold=rows, stream=stream)
+                self._talk.begin(self._setup, self._request, hold=rows, stream=stream)
             else:
                 if stream != self._stream:
                     self._turn_to(stream, rows, longest_s)

@@ -55,7 +55,7 @@ class Conversation:
         self._invalid: str | None = None
         self._details: Details = {"attempt": attempt}
         self._rules: Rules | None = None  # of the system in the trial that has begun
-        self._beyond_us = 0
+        self._beyond_us = 0  # least distance from the last event to the sentinel
         self._start_ns: int | None = None  # by our clock
 
     def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
@@ -72,11 +72,11 @@ class Conversation:
                 connection.close()
         return self._result(request, seen, figures)
 
-    def begin(
-        self, setup: TrialSetup, request: TrialRequest, beyond_us: int, hold: int | None = None, stream: int = 0
-    ) -> None:
+    def begin(self, setup: TrialSetup, request: TrialRequest, hold: int | None = None, stream: int = 0) -> None:
         """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
-        rules = rules_of(self._system, Spec.of(setup.workload, setup.columns, whole=True))
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
+        self._rules = rules_of(self._system, spec)
+        self._beyond_us = spec.beyond_us(self._rules)
         self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
         for connection in self._connections:
             connection.open(
@@ -85,12 +85,11 @@ class Conversation:
                 request.seconds,
                 hold=hold,
                 behind_s=request.behind_s,
-                beyond_us=beyond_us,
+                beyond_us=self._beyond_us,
                 marking=setup.marking,
                 stream=stream,
             )
         self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
-        self._rules, self._beyond_us = rules, beyond_us
         self._system.begin_trial(setup)
         self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
         backlog = request.behind_s * request.rate / len(self._connections)

@@ -29,7 +29,7 @@ class PacedLoop(ClosedLoop):
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
-                self._talk.begin(self._setup, self._request, self._beyond_us, stream=stream)
+                self._talk.begin(self._setup, self._request, stream=stream)
                 self._settle(0)
             elif stream != self._stream:
                 first, self._stream = self._talk.turn_to(stream, None), stream

@@ -202,6 +202,10 @@ def rules_of(system: Adapter, spec: Spec) -> Rules:
         raise Unsupported(where, f"found {declared!r:.80}, allowed: Rules(…) of streamgauge.records.rules")
     if len(declared.operators) != frames:
         raise Unsupported(where, f"found {len(declared.operators)} operators, allowed: {frames}, as in Spec.operators")
+    for number, one in enumerate(declared.operators):
+        asked = spec.operators(one.kind)[number]
+        if one.span != asked.span:
+            raise Unsupported(where, f"operators.{number}: found {one.span}, but the workload asks for {asked.span}")
     if declared.clock == "own key" and spec.key is None:
         raise Unsupported(where, f"found clock 'own key', allowed: another one, as {spec.query} has no key")
     return declared

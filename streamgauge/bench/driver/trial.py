@@ -29,7 +29,6 @@ def run_trial(
     behind_s: float = 0.0,
     batch_noise: float | None = None,
     over: Callable[[TrialObservation], bool] | None = None,
-    beyond_us: int = 0,
     attempt: str | None = None,
     progress: Progress | None = None,
     marking: Marking = UNMARKED,
@@ -38,9 +37,9 @@ def run_trial(
     """Runs one open-loop trial of a started system at `rate` events/s. Raises UserError for a bad rate or time only.
 
     behind_s: age of the backlog at the start. over: called now and then with the observation so far; once it is true,
-    the trial ends before `seconds`. beyond_us: how far after the last event the sentinel must be. work: an empty
-    directory for the system. progress: called several times a second with the status of each driver process.
-    marking: the columns that are ids, which have values of their own in each round. stream: which one of the fleet's.
+    the trial ends before `seconds`. work: an empty directory for the system. progress: called several times a second
+    with the status of each driver process. marking: the columns that are ids, which have values of their own in each
+    round. stream: which one of the fleet's.
     """
     check_rate(rate)
     check_seconds(seconds)
@@ -52,4 +51,4 @@ def run_trial(
         talk.watch(request, over)
         talk.stop_and_drain()
 
-    return talk.run(request, lambda: talk.begin(setup, request, beyond_us, stream=stream), watch)
+    return talk.run(request, lambda: talk.begin(setup, request, stream=stream), watch)

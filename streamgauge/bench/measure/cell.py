@@ -64,7 +64,7 @@ class ReadyCell:
         self._has_started = self._has_taken = False
         self._runs = 0
         spec, queues = Spec.of(self.workload, fleet.columns), plan.replay.partitions
-        self._beyond_us, rules = spec.beyond_us, rules_of(self._next(), spec)
+        rules = rules_of(self._next(), spec)
         self._losses = [own_speed(one, spec, rules, queues) for one in streams]
         self._ids = named_ids(plan.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
@@ -146,7 +146,7 @@ class ReadyCell:
                 run = run_trial(
                     system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
                     bounds=self._bounds(), behind_s=behind_s, batch_noise=batch_noise,
-                    over=over if until_clear else None, beyond_us=self._beyond_us, attempt=self._attempt(token),
+                    over=over if until_clear else None, attempt=self._attempt(token),
                     progress=Progress(rate), marking=self._marking(), stream=self._number,
                 )  # fmt: skip
             finally:
@@ -237,7 +237,7 @@ class ReadyCell:
         self._again(self.fleet.start)
         return kind(
             system, self.fleet, self.workload, work=self._new_run(), continuous=self.continuous,
-            bounds=self._bounds(), beyond_us=self._beyond_us, attempt=self._attempt(token),
+            bounds=self._bounds(), attempt=self._attempt(token),
             progress=Progress(rate), marking=self._marking(), rate=rate or OVERLOAD,
         )  # fmt: skip
 

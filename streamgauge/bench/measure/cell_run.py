@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,10 @@ from streamgauge.base.places import here
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, Section, function_of, package_of
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Benchmark, Cell
 from streamgauge.config.sections import checked_section
 from streamgauge.records.result import Result
@@ -73,6 +75,13 @@ class CellRun:
         stream = stream_key(self.store, self.benchmark, self.benchmark.experiment(self.cell.experiment))
         return hashlib.sha256(f"{self._settings} {stream}".encode()).hexdigest()[:16]
 
+    def searched(self) -> SearchAnswer:
+        """The record of the cell's search in this run. Raises OSError, or UserError if it had other settings."""
+        answer = search_of(self.directory)
+        if answer.plan != replace(self, measurement="").plan_key:
+            raise UserError(f"{self.cell.name}: its search in this run had other settings; run the stage search again")
+        return answer
+
     @property
     def result(self) -> partial[Result]:
         """Makes a result of the cell, from a metric, its unit, its value, and what else is known of it."""
@@ -86,17 +95,22 @@ class CellRun:
         unit: str,
         value: float | None,
         *,
+        interval: tuple[float, float] | None = None,
         samples: int = 1,
         void: str = "",
         software: Mapping[str, str | None] | None = None,
     ) -> None:
         """Appends a figure to the results of the run, which the index collects.
 
-        void: why it does not count. software: versions of the measured system, which may be others than ours.
+        interval: within which it lies. void: why it does not count. software: versions of the measured system, which
+        may be others than ours. Raises UserError for an interval without the value.
         """
+        low, high = interval or (None, None)
+        if interval and not (value is not None and interval[0] <= value <= interval[1]):
+            raise UserError(f"{self.measurement}: {metric}: found the interval {interval}, allowed: one around {value}")
         versions: Software = {**environment().software, **(software or {})}
-        result = self.result(metric, unit, value, samples=samples, valid=not void, reason=void, software=versions)
-        results.append(self.run_directory, result)
+        about = {"samples": samples, "valid": not void, "reason": void, "software": versions}
+        results.append(self.run_directory, self.result(metric, unit, value, low=low, high=high, **about))
 
 
 def settings_hash(benchmark: Benchmark, cell: Cell, own: Section | None = None) -> str:
@@ -121,8 +135,12 @@ def measure(name: str, cell_run: CellRun) -> Mapping[str, object]:
     section = cell_run.benchmark.sections.get(name)
     if section is None:
         raise UserError(f"{name}: the benchmark file has no section of this name; add one, such as {name}: {{}}")
+    is_own = MEASUREMENTS.outside(name) is None
+    with suppress(FileNotFoundError):
+        if not is_own:  # it follows the search
+            cell_run.searched()
     facts = function_of(package_of(name).measure, name)(cell_run, checked_section(name, section))
-    return cast(Mapping[str, object], facts) if MEASUREMENTS.outside(name) is None else _checked(name, facts)
+    return cast(Mapping[str, object], facts) if is_own else _checked(name, facts)
 
 
 def _checked(name: str, facts: object) -> Mapping[str, object]:

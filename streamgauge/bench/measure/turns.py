@@ -72,7 +72,9 @@ def _turn(run_log: RunLog, group: Sequence[CellRun], number: int, token: int) ->
                 outcome |= {"turn": number, "of": benchmark.search.processes}
             directories, plans = [one.directory for one in group], [one.plan_key for one in group]
             answers = shared_search.turn(bench, benchmark.search, token, directories, plans, number)
-            if answers is None:
+            if answers is None:  # later rounds have the rest
+                for outcome in outcomes:
+                    outcome.is_whole = False
                 return
             for one, outcome, answer in zip(group, outcomes, answers, strict=True):
                 outcome |= search.facts(search.publish(one, answer))

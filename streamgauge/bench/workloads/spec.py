@@ -10,7 +10,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.bench.workloads.registry import find
 from streamgauge.records.loss import Kind
-from streamgauge.records.rules import Operator
+from streamgauge.records.rules import Operator, Rules
 
 if TYPE_CHECKING:
     from streamgauge.config import Workload
@@ -89,11 +89,11 @@ class Spec:
         """Length of the engine's windows, from which a query may cut its own."""
         return self.window_us * find(self.query).spans
 
-    @property
-    def beyond_us(self) -> int:
-        """Least distance of the sentinel from the last event at which every answer comes out."""
-        lag = max(find(self.query).lags, default=0)
-        return 2 * self.length_us + lag * self.window_us + self.watermark_ms * 1000
+    def beyond_us(self, rules: Rules) -> int:
+        """Least distance of the sentinel from the last event at which an engine of these rules has answered all."""
+        lag_us = max(find(self.query).lags, default=0) * self.window_us
+        longest_us = max(lag_us, *(one.lag_us for one in rules.operators))
+        return 2 * self.length_us + longest_us + max(self.watermark_ms * 1000, rules.delay_us)
 
     @property
     def step_us(self) -> int:

@@ -112,7 +112,7 @@ def _spark_log(s: StageRecord) -> Cell:
 
 
 def _kind(s: StageRecord) -> str:
-    if s.state != "done":
+    if s.state not in ("done", "partly"):
         return "unfinished" if s.state == "started" else s.state
     if s.reused:
         return "reused"

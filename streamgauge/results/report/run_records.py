@@ -158,7 +158,8 @@ class Records:
             return Status(stage, scope, "failed", one_line(last.error) or "failed without a reason", last)
         if last.state == "skipped":
             return Status(stage, scope, "missing", f"skipped, {one_line(last.error)}", last)
-        return Status(stage, scope, "unfinished", "started and not ended: still running, or killed", last)
+        why = "done only in part" if last.state == "partly" else "started and not ended: still running, or killed"
+        return Status(stage, scope, "unfinished", why, last)
 
     def blocker(self, status: Status) -> Status | None:
         """Status of the earlier stage that kept this one from running; None if it ran, or if there is no such stage."""

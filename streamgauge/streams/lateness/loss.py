@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from streamgauge.records.loss import Loss
-from streamgauge.records.rules import Rules
+from streamgauge.records.rules import MOST_US, Pace, Rules
 from streamgauge.streams.lateness.late import Ints, Mask, first_ends, late
 from streamgauge.streams.lateness.sessions import left_out
 from streamgauge.streams.lateness.watermark import Watermark
+
+
+def ends_of(rules: Rules) -> tuple[Rules, ...]:
+    """Rules whose watermark never moves, and moves after each event: at any pace, a stream loses between both.
+
+    None for a watermark after each event, which is no estimate.
+    """
+    if rules.pace.kind == "event":
+        return ()
+    often = replace(rules, pace=Pace(step_us=rules.pace.step_us))
+    return replace(often, delay_us=MOST_US), often
 
 
 class LossCount:
@@ -16,6 +29,7 @@ class LossCount:
 
     def __init__(self, rules: Rules, queues: int = 1) -> None:
         self.rules, self._operator = rules, rules.losing
+        self._at_ends = [LossCount(one, queues) for one in ends_of(rules)]
         self._watermark = Watermark(rules, queues)
         self._events = self._partly = self._of = 0
         self._ends = np.zeros(0, np.int64)  # of windows that lack an event
@@ -34,6 +48,8 @@ class LossCount:
         read: events that the query reads; the watermark follows all. narrow: events that belong only to the window that
         ends first. keys: a number for each key; rules that are `by_key` want them, and the whole stream at once.
         """
+        for one in self._at_ends:
+            one.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
         rules, operator = self.rules, self._operator
         watermark = self._watermark.next(event_us, arrival_us, keys)
         if operator.kind == "session" and rules.joins_first:
@@ -67,7 +83,9 @@ class LossCount:
     def loss(self) -> Loss:
         """The loss of all events so far."""
         windows = len(self._ends) if self._operator.kind == "window" else None
-        return Loss(self._events, self._of, self._operator.kind, self.rules.pace.cadence, self._partly, windows)
+        counts = self._events, self._of, self._operator.kind, self.rules.pace.cadence, self._partly, windows
+        between = tuple(one._events for one in self._at_ends)
+        return Loss(*counts, between=(between[0], between[1]) if between else None)
 
 
 def loss(event_us: Ints, arrival_us: Ints, rules: Rules, keys: Ints | None = None, queues: int = 1) -> Loss:

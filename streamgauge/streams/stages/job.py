@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("streamgauge")
 #: arguments that distinguish one run of a stage from another
 SCOPES = ("experiment", "workload", "system", "baseline", "candidate")
+_NOT_DONE = {"failed": "failed", "started": "did not finish", "partly": "is done only in part"}
 
 
 @dataclass
@@ -86,7 +87,8 @@ class Job:
             if last is None or last.state != "done":
                 return self._stopped_at(earlier, narrower)
         last = self.run.latest(stage.name, **scope)
-        return f"{' '.join([stage.name, *scope.values()])} {'failed' if last else 'did not run'}"
+        state = _NOT_DONE.get(last.state) if last else None
+        return f"{' '.join([stage.name, *scope.values()])} {state or 'did not run'}"
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)

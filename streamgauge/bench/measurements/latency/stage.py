@@ -84,7 +84,7 @@ def sustainable(cell_run: CellRun) -> float | None:
     Raises UserError without one.
     """
     try:
-        claim = claim_of(search_of(cell_run.directory))
+        claim = claim_of(cell_run.searched())
     except (OSError, ValueError):
         raise UserError(f"{cell_run.cell.name}: no sustainable rate of this run; run the stage search first") from None
     if claim.kind == "none":

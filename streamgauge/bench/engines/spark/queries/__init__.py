@@ -24,14 +24,14 @@ def rules(spec: Spec, interval_us: int = BATCH_US, *, one_watermark: bool = Fals
     """Spark's late rules: one watermark for all queues, and what Spark counts as late.
 
     A micro-batch is judged by the watermark of the one before, which follows the events of the one before that, or by
-    its own if all operators share one. The first watermark is 0 (WatermarkTracker.globalWatermarkMs), by which what
-    ends before 1970 is late at once.
+    its own if all operators share one, behind which none lags. The first watermark is 0
+    (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
     """
     query = find(spec.query)
     # numRowsDroppedByWatermark counts groups of a micro-batch where it groups before it drops
     counted: Counted = "none" if query.late == "never" else "groups" if query.groups_first else "rows"
     return Rules(
-        spec.operators(lagging=True),
+        spec.operators(lagging=not one_watermark),
         spec.watermark_ms * 1000,
         pace=Pace("micro-batch", interval_us, behind=1 if one_watermark else 2, step_us=1000),
         equal_is_late=True,
