@@ -57,21 +57,13 @@ RECORDS: dict[str, type] = {
 
 def _of_packages(name: str) -> type[Record]:
     """Returns the record of that name, which may be a further one of a package. Raises UserError."""
-    allowed, problems = [*RECORDS], list[str]()
-    for measurement in MEASUREMENTS.names():
-        if measurement in MEASUREMENTS.built_in:
-            continue
-        try:
-            models = _of_measurement(measurement)
-        except UserError as problem:
-            if measurement == name:
-                raise
-            problems.append(f"; {problem}")
-            continue
+    outside = [one for one in MEASUREMENTS.names() if one not in MEASUREMENTS.built_in]
+    models: dict[str, type[Record]] = {}
+    for measurement in sorted(outside, key=lambda one: one != name):
+        models |= _of_measurement(measurement)
         if name in models:
             return models[name]
-        allowed += models
-    raise UserError(f"--record: found {name!r}, allowed: {', '.join(allowed)}{''.join(problems)}")
+    raise UserError(f"--record: found {name!r}, allowed: {', '.join((*RECORDS, *models))}")
 
 
 def schema_of(name: str) -> dict[str, Any]:

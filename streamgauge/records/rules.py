@@ -48,7 +48,7 @@ class Operator:
 
     @property
     def span(self) -> str:
-        """Its windows, or its gap, in words; empty where it has none."""
+        """Description of its windows, or of its gap; empty where it has none."""
         if self.kind == "session":
             return f"sessions with a gap of {self.length_us:,} µs"
         if self.kind != "window":

@@ -173,7 +173,7 @@ def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, 
 def test_the_second_join_judges_persons_by_a_watermark_that_lags_unless_all_share_one(
     spark: Any, ordered: Events, tmp_path: Path, conf: dict[str, str], late_s: int
 ) -> None:
-    """Only persons come late, and no row between both joins: such a row would be Spark's own loss.
+    """Persons alone come late, and no row between both joins: such a row would be Spark's own loss.
 
     A batch has 10 s. It is judged by its own watermark where all share one, and else by that of the batch before.
     """
