@@ -58,6 +58,21 @@ HINT = {
 }  # fmt: skip
 
 
+def part(name: str | None, events: int, late: int, behind_s: int, idle_s: int) -> dict[str, Any]:
+    return {
+        "part": name, "events": events, "out_of_order": late, "delay": quantiles(7200), "watermark_curve": [[0, late]],
+        "event_time": {"min": DAY0, "max": DAY0 + 31 * 86400 * S}, "behind": {**quantiles(behind_s), "min": 0},
+        "longest_idle": idle_s * S, "idle_spells": idle_s // 3600, "overtaken": late,
+    }  # fmt: skip
+
+
+BY_PART = {
+    "column": "origin", "idle": 60 * S, "out_of_order": 1_450,
+    "parts": [part("EWR", 9_893, 700, 600, 18_000), part("JFK", 9_161, 650, 900, 21_600), part(None, 7_429, 1, 60, 0)],
+    "hints": [],
+}  # fmt: skip
+
+
 def profile() -> dict[str, Any]:
     events = 26_483
     histogram = bins(60, 7200, 30, 5_103, 0.6)
@@ -77,6 +92,7 @@ def profile() -> dict[str, Any]:
         "enough_delay": {"1 %": 5400 * S, "0.1 %": 7000 * S, "none": 7200 * S},
         "in_file": {"events": events, "out_of_order": 5_103, "hints": [HINT]},
         "recorded_delay": {**quantiles(7200), "min": -43 * 60 * S, "negative": 15_322, "missing": 521},
+        "by_part": BY_PART,
     }  # fmt: skip
 
 

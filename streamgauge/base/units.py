@@ -81,6 +81,11 @@ def show_ticks(value: float, tick: Tick) -> str:
     return f"{seconds / 1e-9:.4g} ns" if value else "0 s"
 
 
+def show_about(value: float, tick: Tick) -> str:
+    """An approximate number of ticks as readable text of two digits, such as '60 min' for 59.83 min."""
+    return show_ticks(float(f"{value:.2g}"), tick)
+
+
 def moment(ticks: int, tick: Tick) -> str:
     """An event time as ISO-8601 in UTC, such as 2013-01-01T10:15:00.250Z; the number itself beyond the year 9999."""
     seconds, rest = divmod(ticks, ticks_per_second(tick))

@@ -17,11 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from streamgauge.base.field_types import Model
+from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.plugins import Parts
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
-from streamgauge.base.units import Tick, TimeUnit, tick_of
+from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
 from streamgauge.config.nexmark import Nexmark
 
 #: formats of sources; a package registers a SourceFormat of streams/sources/formats.py. A place of code is refused:
@@ -163,6 +163,13 @@ class Source(Model):
     column_names: tuple[str, ...] | None = Field(
         default=None, description="names of the fields of a file without a header"
     )
+    by: str | None = Field(
+        default=None,
+        description="name of a column, such as a device: the disorder of each of its values is measured, too",
+    )
+    idle: Delay = Field(
+        default=Duration.parse("1m"), description="time without an event after which a value of `by` is idle"
+    )
     expectations: tuple[str, ...] = Field(
         default=(), description="suites of Great Expectations (JSON) that judge the events, beside Streamgauge's own"
     )
@@ -219,6 +226,8 @@ class Source(Model):
         if self.decimal == "comma" and (self.format != "csv" or self.separator == ","):
             raise ValueError("decimal: found comma, allowed for format csv with another separator")
         self._check_names()
+        if self.by is not None and self.by not in self.columns:
+            raise ValueError(f"by: found {self.by!r}, allowed: one of columns: {', '.join(self.columns) or 'none'}")
         if self.format == "jsonl":
             self._check_json()
         if self.is_typed and self.quote is None:

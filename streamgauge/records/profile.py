@@ -20,6 +20,8 @@ HintKind = Literal[
     "hour_skipped",  # local times of the hour that a zone does not have
     "constant_time",  # all events at one instant
     "whole_days",  # dates without a time of day
+    "part_ahead",  # a part of the stream whose times are ahead of all others'
+    "merging",  # each part alone is in order, or nearly so
 ]
 Ticks = int | float | None
 
@@ -96,6 +98,39 @@ class Span(Part):
     max: int
 
 
+class StreamPart(Part):
+    """Disorder of a part of the stream, such as a partition or a device, in whole ticks."""
+
+    part: str | None
+    """value of the column; None: the events without one"""
+    events: int
+    out_of_order: int
+    """events below an earlier one of the same part"""
+    delay: Delays
+    """of these events, behind the part's largest time; quantiles within 0.4 %"""
+    watermark_curve: tuple[tuple[int, int], ...]
+    event_time: Span
+    behind: Delays
+    """how far the part's largest time lies behind the stream's, at its events; quantiles within 0.4 %"""
+    longest_idle: int
+    """the most by which the stream's largest time moved on without an event of the part"""
+    idle_spells: int
+    overtaken: int
+    """events of other parts that lie below the largest time, which is this part's"""
+
+
+class ByPart(Part):
+    """Disorder of each part of the stream. What is out of order, but not within its part, comes from merging."""
+
+    column: str
+    idle: int
+    """ticks without an event that count as an idle spell"""
+    out_of_order: int
+    """events below an earlier one of their part, in all parts"""
+    parts: tuple[StreamPart, ...]
+    hints: tuple[Hint, ...]
+
+
 class Profile(Record):
     """Disorder of a stream, in whole ticks."""
 
@@ -116,3 +151,9 @@ class Profile(Record):
     event_time: Span
     in_file: InFile
     recorded_delay: RecordedDelays | None
+    by_part: ByPart | None
+
+    @property
+    def hints(self) -> tuple[Hint, ...]:
+        """The hints about the times of all events, and those about its parts."""
+        return self.in_file.hints + (self.by_part.hints if self.by_part else ())

@@ -34,14 +34,15 @@ class Scaled:
 
 def events_key(store: Store, given: Sourced) -> str:
     """Returns the key of the events of a source."""
-    source = given.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction"})
+    source = given.source.model_dump(mode="json", exclude={"files", "expectations", "max_bad_fraction", "by", "idle"})
     made_by = [package] if (package := FORMATS.version(given.source.format)) else []
     return key_of("events", store.source_fingerprint(given.source.files), source, given.scale, *made_by)
 
 
 def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
     """Returns the key of the profile of these events."""
-    return key_of("profile", events_key(store, given), full)
+    by = [given.source.by, str(given.source.idle)] if given.source.by is not None else []
+    return key_of("profile", events_key(store, given), full, *by)
 
 
 def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:

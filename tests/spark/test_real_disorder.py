@@ -10,9 +10,10 @@ import duckdb
 import pytest
 
 from streamgauge.catalog.artifacts import Store
-from streamgauge.streams.stages import ingest
+from streamgauge.records.profile import Profile
+from streamgauge.streams.stages import analyze, ingest
 from streamgauge.streams.stages.analyze import measure
-from tests.conftest import DATA, unpacked
+from tests.conftest import DATA, ROOT, unpacked
 from tests.spark.ingesting import benchmark
 
 if TYPE_CHECKING:
@@ -75,6 +76,38 @@ def test_counts_and_delays_of_every_file(
         assert late_by_duckdb(file, sql) == (events, late)
     if delays is not None:
         assert tuple(found["delay"][key] for key in ("p50", "p99", "max")) == delays  # nearest rank
+
+
+def test_each_carrier_alone(workers: Workers, tmp_path: Path) -> None:
+    """16 parts in several row groups, against DuckDB's windows."""
+    file = ROOT / "configs" / "data" / "flights_2013_01.csv.gz"
+    given = benchmark(file, time=SCHEDULE, columns={"carrier": "string"}, by="carrier")
+    ingest.run(workers, given, Store(tmp_path), split_bytes=200_000)
+    profile = Profile.read(analyze.run(workers, given, Store(tmp_path)).file("profile.json"))
+    assert profile.by_part is not None
+    measured = [
+        (one.part, one.events, one.out_of_order, one.delay.max or 0, one.behind.max, one.longest_idle, one.idle_spells)
+        for one in profile.by_part.parts
+    ]
+    with duckdb.connect() as base:
+        base.execute("set threads = 1")
+        base.execute(
+            "create table events as select n, t, p, max(t) over (order by n) as whole, "
+            "max(t) over (partition by p order by n) as own, lag(n) over (partition by p order by n) as previous "
+            "from (select row_number() over () as n, epoch_ns(sched) as t, carrier as p "
+            f"from read_csv('{file}'))"
+        )
+        rows = base.execute(
+            "with gaps as (select e.p, before.whole - coalesce(last.whole, before.whole) as gap from events e "
+            "left join events before on before.n = e.n - 1 left join events last on last.n = e.previous "
+            "union all select p, (select max(t) from events) - max(whole) from events group by p) "
+            "select e.p, count(*), count(*) filter (t < own), max(own - t), max(whole - own), "
+            f"(select max(gap) from gaps g where g.p = e.p), "
+            f"(select count(*) from gaps g where g.p = e.p and gap > {60 * 10**9}) "
+            "from events e group by e.p order by e.p"
+        ).fetchall()
+    assert measured == rows
+    assert [(hint.kind, hint.part) for hint in profile.hints] == []
 
 
 def test_a_year_of_departures_in_their_own_zone_names_no_hour(workers: Workers, tmp_path: Path) -> None:

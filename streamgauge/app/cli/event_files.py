@@ -45,6 +45,13 @@ def analyze(
     full: Annotated[
         bool, typer.Option("--full", help="also measure inversions, distance and interleaved runs")
     ] = False,
+    by: Annotated[
+        str | None, typer.Option(help="also measure each value of this column alone, such as a device or a partition")
+    ] = None,
+    idle: Annotated[
+        str | None,
+        typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
     ] = None,
@@ -54,7 +61,7 @@ def analyze(
     """Measure how disordered an event file is."""
     if save is not None:  # now, not after the measurement
         workplace.require_writable("--profile", save, files)
-    source = source_options.source(files, reading)
+    source = source_options.with_parts(source_options.source(files, reading), by, idle)
     profile = measured(source, full=full, master=master)
     if save is not None:
         try:

@@ -7,8 +7,11 @@ from typing import Any
 
 import typer
 
-from streamgauge.base.units import PS, Tick, moment, show_ticks
-from streamgauge.records.profile import Hint, Profile
+from streamgauge.base.units import PS, Tick, moment, show_about, show_ticks
+from streamgauge.records.profile import ByPart, Hint, Profile
+
+#: most parts of a stream that are printed
+SHOWN_PARTS = 10
 
 
 def as_json_object(profile: Profile) -> dict[str, Any]:
@@ -31,7 +34,7 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     facts["event_time_ns"] = {"first": _ns(first, tick), "last": _ns(last, tick)}
     in_file = profile.in_file
     facts["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
-    facts["hints"] = hints_json(in_file.hints)
+    facts["hints"] = hints_json(profile.hints)
     facts["delay_ns"] = _in_ns(whole["delay"], tick)
     facts["watermark_curve"] = [
         {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile.events}
@@ -40,7 +43,25 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     facts["enough_delay_ns"] = _in_ns(profile.enough_delay, tick)
     if profile.recorded_delay is not None:
         facts["recorded_delay_ns"] = _in_ns(whole["recorded_delay"], tick)
+    if profile.by_part is not None:
+        facts["by_part"] = _parts_json(profile.by_part, tick)
     return facts
+
+
+def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, Any]:
+    parts = [
+        {
+            **part.model_dump(include={"part", "events", "out_of_order", "idle_spells", "overtaken"}),
+            "event_time_ns": {"first": _ns(part.event_time.min, tick), "last": _ns(part.event_time.max, tick)},
+            "delay_ns": _in_ns(part.delay.model_dump(), tick),
+            "behind_ns": _in_ns(part.behind.model_dump(), tick),
+            "longest_idle_ns": _ns(part.longest_idle, tick),
+            "watermark_curve": [{"watermark_ns": _ns(delay, tick), "late": n} for delay, n in part.watermark_curve],
+        }
+        for part in by_part.parts
+    ]
+    idle_ns = _ns(by_part.idle, tick)
+    return {"column": by_part.column, "idle_ns": idle_ns, "out_of_order": by_part.out_of_order, "parts": parts}
 
 
 def hints_json(hints: Iterable[Hint]) -> list[dict[str, Any]]:
@@ -111,5 +132,38 @@ def show(profile: Profile) -> None:
     for (delay, late), following in zip(curve, [*curve[1:], (None, None)], strict=True):
         if late != following[1]:  # the largest delay that still has this count
             typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")
-    for hint in in_file.hints:
+    if profile.by_part is not None:
+        _show_parts(profile, profile.by_part)
+    for hint in profile.hints:
         typer.echo(f"hint                {hint.text}")
+
+
+def _show_parts(profile: Profile, by_part: ByPart) -> None:
+    """Prints the parts that have the most events."""
+    tick, parts = profile.tick, sorted(by_part.parts, key=lambda part: -part.events)
+    within = by_part.out_of_order
+    merged = profile.out_of_order - within
+    typer.echo(f"by {by_part.column}: {len(parts):,} parts, of {profile.events // len(parts):,} events on average")
+    typer.echo(f"  out of order      {within:,} within their part, and {merged:,} more when merged")
+    columns = ("part", "events", "out of order", "longest delay", "behind p50", "behind max", "longest idle", "spells")
+    rows = [
+        (
+            "(none)" if part.part is None else part.part,
+            f"{part.events:,}",
+            f"{part.out_of_order:,}",
+            show_ticks(part.delay.max or 0, tick),
+            show_about(part.behind.p50 or 0, tick),
+            *(show_ticks(value or 0, tick) for value in (part.behind.max, part.longest_idle)),
+            f"{part.idle_spells:,}",
+        )
+        for part in parts[:SHOWN_PARTS]
+    ]
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        first, *others = (
+            text.ljust(width) if k == 0 else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo(f"  {first}  {'  '.join(others)}")
+    if len(parts) > SHOWN_PARTS:
+        typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")

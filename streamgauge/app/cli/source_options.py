@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from functools import update_wrapper
@@ -13,6 +14,7 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.base.errors import UserError
+from streamgauge.base.schemas import RESERVED
 
 if TYPE_CHECKING:
     from streamgauge.streams.text.guess_times import Time as GuessedTime
@@ -183,3 +185,17 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
         kind = kind if colon else kinds[path or name]
         columns[name] = {"path": path, "type": kind} if equals else kind
     return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
+
+
+def with_parts(source: config.Source, by: str | None, idle: str | None) -> config.Source:
+    """The source whose disorder is also measured for each value of a column. Raises UserError."""
+    if by is None:
+        if idle is not None:
+            raise UserError(f"--idle: found {idle} without --by, allowed: with --by COLUMN")
+        return source
+    (place,) = parts_of(by) if "," not in by else (by,)
+    name = re.sub(r"[.`,]", "_", by) if isinstance(place, str) else f"column_{place}"
+    name = f"my_{name}" if name.lower() in RESERVED else name
+    columns = {name: {"path": place, "type": "string"}, **source.columns}
+    given = {"by": name, "columns": columns} | ({} if idle is None else {"idle": idle})
+    return options.parse(config.Source, source.model_dump() | given, "source")

@@ -15,12 +15,15 @@ from streamgauge.base.errors import UserError
 Files = str | Path | Sequence[str | Path]
 
 
-def analyze(files: Files, reading: Reading | None = None, *, full: bool = False) -> Measured:
+def analyze(
+    files: Files, reading: Reading | None = None, *, full: bool = False, by: str | None = None, idle: str | None = None
+) -> Measured:
     """Measures how disordered event files are; its doubts say where they may be read wrongly. Raises UserError.
 
-    reading: how they are read. full: also inversions, distance and interleaved runs.
+    reading: how they are read. full: also inversions, distance and interleaved runs. by: a column, such as a device,
+    each of whose values is also measured alone. idle: the shortest spell without an event of a value, such as "1m".
     """
-    return event_files.measured(_source(files, reading), full=full)
+    return event_files.measured(source_options.with_parts(_source(files, reading), by, idle), full=full)
 
 
 def generate(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.base.units import Tick, show_ticks, ticks_per_second
-from streamgauge.records.profile import Profile, RecordedDelays
+from streamgauge.base.units import Tick, show_about, show_ticks, ticks_per_second
+from streamgauge.records.profile import ByPart, Profile, RecordedDelays
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -22,6 +22,8 @@ from streamgauge.results.report.charts import axis, delay_axis, edges, figure, l
 from streamgauge.results.report.delay_format import QUANTILES, bin_rows, quantile_cells, sentence
 from streamgauge.results.report.run_records import Records
 
+#: most parts of the stream that are shown
+SHOWN_PARTS = 20
 #: units of the frequency, in seconds: the first in which the peak reaches 10 events is used
 _PER = (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))
 
@@ -40,13 +42,15 @@ def section(records: Records) -> Section:
         attempt("Watermark curve", _watermark, profile, tick),
         attempt("Frequency", _frequency, profile, tick),
     ]
+    if profile.by_part:
+        blocks.append(attempt("Disorder by part", _by_part, profile, profile.by_part, tick))
     if profile.recorded_delay:
         blocks.append(attempt("Recorded delay", _recorded, profile.recorded_delay, tick))
     return Section("source", "The source", lead, blocks)
 
 
 def _hints(p: Profile) -> Block:
-    hints = p.in_file.hints
+    hints = p.hints
     if not hints:
         return Note("No hint: the times show no second unit, no clock that is off and no other order.")
     rows: list[list[Cell]] = [[hint.kind.replace("_", " "), hint.text] for hint in hints]
@@ -146,3 +150,37 @@ def _recorded(delay: RecordedDelays, tick: Tick) -> Table:
     columns = [*QUANTILES, "negative", "no arrival"]
     row = [*quantile_cells(delay, tick), count(delay.negative), count(delay.missing)]
     return Table(columns, [row], "Recorded delay: arrival − event time", cards=True)
+
+
+def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
+    """The parts with the most events."""
+    columns = [
+        by_part.column,
+        "events",
+        "out of order within",
+        "longest delay",
+        "behind the stream, median",
+        "behind, most",
+        "longest idle",
+        f"idle over {show_ticks(by_part.idle, tick)}",
+    ]
+    parts = sorted(by_part.parts, key=lambda part: -part.events)[:SHOWN_PARTS]
+    rows: list[list[Cell]] = [
+        [
+            "(none)" if part.part is None else part.part,
+            count(part.events),
+            percent(part.out_of_order, part.events),
+            show_ticks(part.delay.max or 0, tick),
+            show_about(part.behind.p50 or 0, tick),
+            *(show_ticks(ticks or 0, tick) for ticks in (part.behind.max, part.longest_idle)),
+            count(part.idle_spells),
+        ]
+        for part in parts
+    ]
+    more = f", the {SHOWN_PARTS} largest of {count(len(by_part.parts))}" if len(by_part.parts) > SHOWN_PARTS else ""
+    merged = p.out_of_order - by_part.out_of_order
+    caption = (
+        f"By {by_part.column}{more}: {count(by_part.out_of_order)} events are out of order within their part, and "
+        f"{count(merged)} more come from merging the parts"
+    )
+    return Table(columns, rows, caption, cards=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -35,9 +36,11 @@ from streamgauge.streams.disorder.row_groups import (
     total_rows,
 )
 from streamgauge.streams.keys import Sourced, events_key, profile_key
+from streamgauge.streams.stages import by_part
 from streamgauge.streams.stages.workers import Workers
 
 R = TypeVar("R")
+log = logging.getLogger("streamgauge")
 #: --full sorts on one machine: about 100 bytes an event
 FULL_LIMIT = 50_000_000
 
@@ -56,6 +59,11 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
         events = store.need("events", events_key(store, given), "ingest")
         try:
             profile = measure(workers, events, full=full)
+            if given.source.by is not None:
+                parts = by_part.measure(workers, events, profile, given.source.by, given.source.idle)
+                profile = profile.model_copy(update={"by_part": parts})
+                for hint in parts.hints:
+                    log.info("hint: %s", hint.text)
         except TooWide as problem:
             raise UserError(f"{', '.join(given.source.files)}: {problem}; check source.time") from None
         profile.write(build.path / "profile.json")
@@ -106,6 +114,7 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> Profil
         event_time=Span(min=low, max=high),
         in_file=manifest.in_file,
         recorded_delay=_recorded_delay(workers, groups) if manifest.arrival else None,
+        by_part=None,
     )
 
 

@@ -1,0 +1,237 @@
+"""Disorder by part: of each device, partition or other value of a column alone, and what merging the parts adds.
+
+No footer knows the largest time of a part so far. So a first pass over shares of the stream notes what each share
+leaves behind (`Left`), and a second one measures each share with what all shares before it left (`before`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
+from streamgauge.streams.disorder.profile import BUCKETS, Counts, Spread, bucket_of
+
+#: a value of the column; None stands for events without one
+Name = str | None
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive events: codes[i] is the place, in `names`, of the part of event i. Each name has an event."""
+
+    names: Sequence[Name]
+    codes: Codes
+    times: Times
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Largest time of a part so far, and the stream's largest time at the part's last event."""
+
+    largest: int
+    at: int
+
+
+@dataclass
+class Left:
+    """State that events leave behind for those after them."""
+
+    largest: int = BEFORE_ALL
+    holder: Name = None
+    """the part whose event has the stream's largest time; the first such event counts"""
+    parts: dict[Name, Seen] = field(default_factory=dict)
+
+    def and_then(self, more: Left) -> Left:
+        """Returns the state after these events and those of `more`, which was measured with `largest` before it."""
+        parts = self.parts | more.parts
+        for name in self.parts.keys() & more.parts.keys():
+            parts[name] = Seen(max(self.parts[name].largest, more.parts[name].largest), more.parts[name].at)
+        return Left(more.largest, more.holder if more.largest > self.largest else self.holder, parts)
+
+    def largest_without(self, names: Iterable[Name]) -> int:
+        """Returns the largest time of the parts that are not named."""
+        return max((seen.largest for name, seen in self.parts.items() if name not in set(names)), default=BEFORE_ALL)
+
+
+def left(blocks: Iterable[Block], largest: int) -> Left:
+    """Returns the state that a share of the stream leaves. largest: the stream's largest time before it."""
+    whole = Left(largest)
+    for block in blocks:
+        maximum = running_maximum(block.times, whole.largest)
+        tops = np.full(len(block.names), BEFORE_ALL)
+        np.maximum.at(tops, block.codes, block.times)
+        last = np.zeros(len(block.names), np.int64)
+        last[block.codes] = np.arange(len(block.codes))  # of equal places, the last value stays
+        ends = maximum[last]
+        parts = {name: Seen(*two) for name, *two in zip(block.names, tops.tolist(), ends.tolist(), strict=True)}
+        holder = block.names[int(block.codes[int(np.argmax(block.times))])]
+        whole = whole.and_then(Left(int(maximum[-1]), holder, parts))
+    return whole
+
+
+@dataclass
+class Figures:
+    """Figures of one part; mergeable over shares of the stream. Times in ticks."""
+
+    events: int = 0
+    low: int = 0
+    high: int = 0
+    delays: Spread = field(default_factory=Spread)
+    """of events that are out of order among those of the part"""
+    late: Counts | None = None
+    """of these delays, those above each step of the grid"""
+    behind: Spread = field(default_factory=Spread)
+    """how far the part's largest time lies behind the stream's, at each of its events"""
+    longest_idle: int = 0
+    """the most by which the stream's largest time moved on between two events of the part"""
+    idle_spells: int = 0
+    overtaken: int = 0
+    """events of other parts that lie below the largest time, which is this part's"""
+
+    def and_then(self, more: Figures) -> Figures:
+        if not (self.events and more.events):
+            some = self if self.events else more
+            return replace(some, overtaken=self.overtaken + more.overtaken)
+        late = self.late if more.late is None else more.late if self.late is None else self.late + more.late
+        return Figures(
+            self.events + more.events,
+            min(self.low, more.low),
+            max(self.high, more.high),
+            self.delays + more.delays,
+            late,
+            self.behind + more.behind,
+            max(self.longest_idle, more.longest_idle),
+            self.idle_spells + more.idle_spells,
+            self.overtaken + more.overtaken,
+        )
+
+    def to_end(self, since: int, idle: int) -> Figures:
+        """Adds the time from the part's last event to the end of the stream. idle: as for `measure`."""
+        spells = self.idle_spells + (since > idle)
+        return replace(self, longest_idle=max(self.longest_idle, since), idle_spells=spells)
+
+
+def measure(blocks: Iterable[Block], before: Left, grid: Sequence[int], idle: int) -> dict[Name, Figures]:
+    """Measures the parts of a share of the stream. before: what the events before it left.
+
+    idle: ticks of the stream's largest time; a part without an event for longer has an idle spell.
+    """
+    figures: dict[Name, Figures] = {}
+    for block in blocks:
+        for name, of_block in _of_block(block, before, grid, idle).items():
+            figures[name] = figures.get(name, Figures()).and_then(of_block)
+        before = before.and_then(left([block], before.largest))
+    return figures
+
+
+def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dict[Name, Figures]:
+    """Sorts the block by part, keeping the order within, and works on all parts at once."""
+    count, times = len(block.names), block.times
+    whole = running_maximum(times, before.largest)
+    order = np.argsort(block.codes, kind="stable")
+    codes, own = block.codes[order], times[order]
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    sizes = np.diff(np.r_[starts, len(codes)])
+    seen = [before.parts.get(name) for name in block.names]
+
+    maximum = _running_maximum_within(own, codes)
+    earlier = np.array([BEFORE_ALL if one is None else one.largest for one in seen])
+    maximum = np.maximum(maximum, np.repeat(earlier, sizes))
+    delays = maximum - own
+    is_late = delays > 0
+    late_codes, late_delays = codes[is_late], delays[is_late]
+    step = np.searchsorted(grid, late_delays, side="left")
+    width = len(grid) + 1
+    per_step = np.bincount(late_codes * width + step, minlength=count * width).reshape(count, width)
+    late = per_step.sum(axis=1, keepdims=True) - np.cumsum(per_step, axis=1)[:, :-1]
+
+    largest = whole[order]
+    reached = np.r_[before.largest, whole[:-1]][order]  # before each event
+    previous = np.r_[0, largest[:-1]]
+    previous[starts] = [at if one is None else one.at for one, at in zip(seen, reached[starts].tolist(), strict=True)]
+    gaps = reached - previous
+
+    delays_of = _spreads(late_codes, late_delays, count)
+    behind_of = _spreads(codes, largest - maximum, count)
+    lows, highs = np.minimum.reduceat(own, starts).tolist(), np.maximum.reduceat(own, starts).tolist()
+    longest, spells = np.maximum.reduceat(gaps, starts).tolist(), np.add.reduceat((gaps > idle) + 0, starts).tolist()
+    figures = {
+        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k])
+        for k, (name, size) in enumerate(zip(block.names, sizes.tolist(), strict=True))
+    }
+    for name, events in _overtaken(block, before, whole).items():
+        figures[name] = figures.get(name, Figures()).and_then(Figures(overtaken=events))
+    return figures
+
+
+def _running_maximum_within(times: Times, codes: Codes) -> Times:
+    """Returns the running maximum that starts anew at each code. Equal codes stand together, and codes ascend."""
+    values, ranks = np.unique(times, return_inverse=True)
+    maximum: Times = values[np.maximum.accumulate(codes * len(values) + ranks) - codes * len(values)]
+    return maximum
+
+
+def _spreads(codes: Codes, values: Times, count: int) -> list[Spread]:
+    """Returns the spread of the values of each code from 0 to count − 1. Equal codes stand together, ascending."""
+    spreads = [Spread() for _ in range(count)]
+    if not len(codes):
+        return spreads
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    sums = (np.add.reduceat(values >> 20, starts), np.add.reduceat(values & 0xFFFFF, starts))  # as Spread.of does
+    lows, highs = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    sizes = np.diff(np.r_[starts, len(codes)])
+    filled, events = np.unique(codes * BUCKETS + bucket_of(values), return_counts=True)
+    cuts = np.searchsorted(filled, codes[starts] * BUCKETS)
+    for k, code in enumerate(codes[starts].tolist()):
+        inside = slice(cuts[k], cuts[k + 1] if k + 1 < len(cuts) else None)
+        buckets = dict(zip((filled[inside] - code * BUCKETS).tolist(), events[inside].tolist(), strict=True))
+        total = (int(sums[0][k]) << 20) + int(sums[1][k])
+        spreads[code] = Spread(int(sizes[k]), total, int(lows[k]), int(highs[k]), 0, buckets)
+    return spreads
+
+
+def _overtaken(block: Block, before: Left, whole: Times) -> dict[Name, int]:
+    """Counts the events that lie below the largest time of another part, by that part."""
+    names = [*block.names, before.holder]
+    rises = block.times > np.r_[before.largest, whole[:-1]]
+    at = np.maximum.accumulate(np.where(rises, np.arange(len(whole)), -1))
+    try:
+        holder_before = block.names.index(before.holder)
+    except ValueError:
+        holder_before = len(block.names)
+    holders = np.where(at >= 0, block.codes[at], holder_before)
+    counts = np.bincount(holders[(whole > block.times) & (holders != block.codes)], minlength=len(names))
+    return {names[code]: events for code, events in enumerate(counts.tolist()) if events}
+
+
+@dataclass(frozen=True)
+class Without:
+    """A share of the stream without some parts: events that are out of order, and how far ahead each part runs."""
+
+    out_of_order: int
+    ahead: tuple[Spread, ...]
+    """of each part left out: its times − the largest time of the others so far"""
+
+    def and_then(self, more: Without) -> Without:
+        ahead = tuple(one + other for one, other in zip(self.ahead, more.ahead, strict=True))
+        return Without(self.out_of_order + more.out_of_order, ahead)
+
+
+def without(blocks: Iterable[Block], largest: int, names: Sequence[Name]) -> Without:
+    """Measures a share of the stream without these parts. largest: that of the other parts before it."""
+    out_of_order, ahead = 0, [Spread() for _ in names]
+    for block in blocks:
+        place = {name: k for k, name in enumerate(names)}
+        left_out = np.array([place.get(name, -1) for name in block.names])[block.codes]
+        others = running_maximum(np.where(left_out < 0, block.times, BEFORE_ALL), largest)
+        out_of_order += int(((others > block.times) & (left_out < 0)).sum())
+        for k in range(len(names)):
+            which = (left_out == k) & (others > BEFORE_ALL)
+            ahead[k] += Spread.of(block.times[which] - others[which])
+        largest = int(others[-1])
+    return Without(out_of_order, tuple(ahead))
