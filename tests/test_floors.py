@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -75,17 +76,21 @@ def floor(place: str) -> int:
 
 
 @cache
+def nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
+@cache
 def imports(file: Path) -> list[str]:
     """Dotted names that a module imports at run time; a name from a module stands behind the module's own."""
-    tree = ast.parse(file.read_text())
     typing_only = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes(file)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         for inner in ast.walk(node)
     }
     names = []
-    for node in ast.walk(tree):
+    for node in nodes(file):
         if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
@@ -104,18 +109,24 @@ def name_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_imports_run_downwards(file: Path) -> None:
+def wrong_imports(file: Path) -> Iterator[str]:
     here = room(name_of(file)) or FLOORS[-1]  # the package itself offers the uppermost room
     for module in imports(file):
         top = module.split(".")[0]
-        if top == "streamgauge" and (there := room(module)).split(".")[0] in WINGS:
-            assert not here or floor(there) <= floor(here), f"{here} imports {module}, which stands above it"
-        assert top not in HEAVY - ALLOWED_HEAVY.get(here, set()), f"{here} imports {top}"
-        assert top not in {"jobs", "dags", "tests"}, f"{module} is not for the library"
+        if top == "streamgauge" and (there := room(module)).split(".")[0] in WINGS and floor(there) > floor(here):
+            yield f"{file}: {here} imports {module}, which stands above it"
+        if top in HEAVY - ALLOWED_HEAVY.get(here, set()):
+            yield f"{file}: {here} imports {top}"
+        if top in {"jobs", "dags", "tests"}:
+            yield f"{file}: {module} is not for the library"
         if here in QUIET and file.name not in SOCKET_ALLOWED:
             talks = top in NETWORK and not module.startswith("urllib.parse")  # which only takes texts apart
-            assert not talks, f"{here} imports {top}"
+            if talks:
+                yield f"{file}: {here} imports {top}"
+
+
+def test_imports_run_downwards() -> None:
+    assert [wrong for file in FILES for wrong in wrong_imports(file)] == []
 
 
 def test_a_measurement_s_files_have_roles_and_it_names_each_part_where_its_role_stands() -> None:
@@ -162,7 +173,7 @@ def test_an_exception_goes_with_what_it_was_made_for() -> None:
 
 @cache
 def constants(file: Path) -> list[object]:
-    return [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
+    return [node.value for node in nodes(file) if isinstance(node, ast.Constant)]
 
 
 def folder_of(engine: str) -> Path:
@@ -197,12 +208,17 @@ def test_an_engine_is_named_in_its_own_folder_and_in_one_row(engine: str) -> Non
         )
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_nobody_asks_which_engine_it_is(file: Path) -> None:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Compare | ast.match_case | ast.Match):
-            asked = [part for part in ast.walk(node) if isinstance(part, ast.Attribute) and part.attr == "engine"]
-            assert not asked, f"{file}:{asked[0].lineno} asks which engine a system has; see config/systems.py"
+def test_nobody_asks_which_engine_it_is() -> None:
+    """A system's settings say what differs; see config/systems.py."""
+    choices = (
+        (file, part)
+        for file in FILES
+        for node in nodes(file)
+        if isinstance(node, ast.Compare | ast.match_case | ast.Match)
+        for part in ast.walk(node)
+    )
+    asked = {f"{file}:{p.lineno}" for file, p in choices if isinstance(p, ast.Attribute) and p.attr == "engine"}
+    assert asked == set()
 
 
 LOAD = """
@@ -224,11 +240,11 @@ def test_checking_a_file_loads_of_an_engine_its_settings_alone() -> None:
 STARTERS = {"base/processes.py"}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_processes_are_started_in_one_place(file: Path) -> None:
-    calls = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
-    starts = any(isinstance(call, ast.Attribute) and call.attr == "Popen" for call in calls)
-    assert starts == (str(file.relative_to(PACKAGE)) in STARTERS), f"{file}: use Leader or Child of base/processes.py"
+def test_processes_are_started_in_one_place() -> None:
+    """The others use Leader or Child of base/processes.py."""
+    calls = ((file, node.func) for file in FILES for node in nodes(file) if isinstance(node, ast.Call))
+    starts = {file for file, call in calls if isinstance(call, ast.Attribute) and call.attr == "Popen"}
+    assert {str(file.relative_to(PACKAGE)) for file in starts} == STARTERS
 
 
 def test_every_room_has_its_place_and_no_module_is_loose() -> None:
@@ -248,9 +264,8 @@ def test_modules_make_no_circle() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_a_file_can_be_read_in_one_sitting(file: Path) -> None:
-    assert len(file.read_text().splitlines()) <= MOST_LINES
+def test_a_file_can_be_read_in_one_sitting() -> None:
+    assert [file for file in FILES if len(file.read_text().splitlines()) > MOST_LINES] == []
 
 
 def test_no_job_bears_the_name_of_a_standard_module() -> None:
