@@ -36,12 +36,13 @@ DATA = ROOT / "tests" / "data"
 #: what each file took when it was last timed (scripts/test_seconds.py)
 SECONDS = ROOT / "tests" / "seconds.json"
 hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine is no fault
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
 hypothesis.settings.load_profile("ours")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when nobody listens any more
 
 
 #: a quick run leaves out files that took so long, beside other processes
-QUICK_SECONDS = 30
+QUICK_SECONDS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     JVMs of engines live for seconds, so they take the quick options of the batch stages. Tests that are marked `alone`
     run in no such process, with the options that users have.
     """
+    if config.getoption("quick"):
+        hypothesis.settings.load_profile("quick")
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         place = Path(tempfile.gettempdir()) / f"streamgauge-tests-{config.workerinput['testrunuid'][:8]}" / worker  # type: ignore[attr-defined]

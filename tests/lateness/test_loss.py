@@ -10,7 +10,7 @@ from random import Random
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -63,7 +63,6 @@ def marks_of(events: list[slow.Event], rules: Rules, queues: int) -> list[int | 
     )
 
 
-@settings(max_examples=300)
 @given(STREAMS, DECLARED, st.sampled_from([(6, 6), (6, 2), (9, 3), (1, 1)]), st.integers(1, 3), st.integers(1, 4))
 def test_windows_lose_what_has_ended(
     events: list[slow.Event], declared: Rules, window: tuple[int, int], queues: int, pieces: int
@@ -74,7 +73,6 @@ def test_windows_lose_what_has_ended(
     assert (lost.events, lost.partly, lost.windows, lost.of) == (*wanted, len(events))
 
 
-@settings(max_examples=200)
 @given(STREAMS, DECLARED, st.integers(1, 3), st.integers(1, 4))
 def test_events_below_the_watermark_are_lost(
     events: list[slow.Event], declared: Rules, queues: int, pieces: int
@@ -85,7 +83,6 @@ def test_events_below_the_watermark_are_lost(
     assert lost.windows is None
 
 
-@settings(max_examples=300)
 @given(STREAMS, DECLARED, st.integers(1, 8), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_sessions_lose_what_has_ended_after_they_have_merged_or_before(
     events: list[slow.Event], declared: Rules, gap: int, queues: int, chance: Random
@@ -97,7 +94,6 @@ def test_sessions_lose_what_has_ended_after_they_have_merged_or_before(
     assert counted(events, rules, queues, keys=keys).events == wanted
 
 
-@settings(max_examples=200)
 @given(STREAMS, st.integers(0, 20), st.randoms(use_true_random=False))
 def test_a_key_with_a_watermark_of_its_own_loses_what_is_below_it(
     events: list[slow.Event], delay: int, chance: Random
@@ -112,7 +108,6 @@ def test_a_key_with_a_watermark_of_its_own_loses_what_is_below_it(
     assert counted(events, rules, keys=keys).events == sum(late)
 
 
-@settings(max_examples=200)
 @given(STREAMS, st.integers(0, 20), st.sampled_from([(6, 6), (6, 2), (9, 3)]), st.integers(1, 3))
 def test_a_window_ends_by_the_time_of_its_partition_and_a_grace_as_in_kafka_streams(
     events: list[slow.Event], grace: int, window: tuple[int, int], partitions: int
@@ -137,7 +132,6 @@ any_declared = given(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
 @any_declared
 def test_at_no_pace_more_is_lost_than_with_a_watermark_after_each_event(
     events: list[slow.Event], declared: Rules, operator: Operator, queues: int, chance: Random
@@ -156,7 +150,6 @@ def test_at_no_pace_more_is_lost_than_with_a_watermark_after_each_event(
     assert (often.events, often.between) == (lost.between[1], None)
 
 
-@settings(max_examples=200)
 @any_declared
 def test_the_rules_alone_tell_what_another_delay_loses_and_a_longer_one_loses_no_more(
     events: list[slow.Event], declared: Rules, operator: Operator, queues: int, chance: Random

@@ -62,7 +62,7 @@ def test_the_largest_backlog_is_near_the_top_and_none_is_smaller_than_two_fifths
     assert sorted(found) == sorted(rows for rows in held if rows >= 0.4 * max(held))
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.4, 2.0, 4.0, 7.0])
+@pytest.mark.parametrize("seconds", [0.0, 0.4, 7.0])
 def test_a_search_finds_the_capacity_of_a_pipeline_however_long_it_is(seconds: float) -> None:
     behaviour = Behaviour(1e6, noise=0.1, between=0.05, compile_s=10, continuous=True, pipeline_s=seconds)
     found = calibrate(behaviour, Search(processes=3), 12)

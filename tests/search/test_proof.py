@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from MLRsearch.discrete_load import DiscreteLoad
-from MLRsearch.discrete_result import DiscreteResult
-from MLRsearch.discrete_width import DiscreteWidth
-from MLRsearch.load_rounding import LoadRounding
-from MLRsearch.target_spec import TargetSpec
-from MLRsearch.target_stat import TargetStat
 
 from streamgauge.bench.search.proof import LOOKS, classify, loads_of, refuted
 from streamgauge.config import Search
@@ -24,6 +18,14 @@ def trials(purpose: Purpose, outcomes: list[Outcome]) -> list[TrialRecord]:
 
 def by_mlrsearch(looks: list[bool]) -> tuple[bool, bool]:
     """(may still become a lower bound, is one whatever follows) after these looks of one second each."""
+    # imported here: it looks at all modules that are loaded, which takes seconds in each process that collects tests
+    from MLRsearch.discrete_load import DiscreteLoad
+    from MLRsearch.discrete_result import DiscreteResult
+    from MLRsearch.discrete_width import DiscreteWidth
+    from MLRsearch.load_rounding import LoadRounding
+    from MLRsearch.target_spec import TargetSpec
+    from MLRsearch.target_stat import TargetStat
+
     rounding = LoadRounding(min_load=1.0, max_load=1e6, float_goals=[0.01])
     width = DiscreteWidth(rounding=rounding, float_width=0.01)
     target = TargetSpec(0.0, 0.5, width, 1.0, float(LOOKS), 2, False, None)
