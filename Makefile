@@ -27,14 +27,15 @@ setup: .venv/.ready ## Build .venv, which holds the streamgauge command
 bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
-test: tools setup browser network flink jvm-link kafka lint ## Run everything that CI runs; nothing is skipped
-	@$(SHARED) -m "not alone"
-	@$(BIN)/pytest -q -m alone
+test: tools setup browser network flink jvm-link kafka lint ## Run everything that CI runs; nothing is skipped, the longest tests are in `make prove`
+	@$(SHARED) -m "not alone and not prove"
+	@$(BIN)/pytest -q -m "alone and not prove"
 
 tools:
 	@scripts/preflight.sh "$(PYTHON)" test
 
-prove: setup kafka ## Prove the instrument itself, in about two hours: searches, judges, links, hostile input
+prove: tools setup browser network flink kafka ## Prove the instrument in about two hours: long tests, searches, judges, hostile input
+	@$(BIN)/pytest -q -m prove
 	@for seed in 1 2 3; do $(BIN)/python -m tests.hostile --seed $$seed --draws 1000 || exit 1; done
 	@$(BIN)/python -m benchmarks.search
 	@$(BIN)/python -m benchmarks.changes --without-otava
@@ -48,7 +49,7 @@ coverage: setup ## Print the lines and branches of the library that the quick te
 	@$(SHARED) --quick --cov --cov-report=term
 
 shuffle: setup ## Run all but the end-to-end tests in a random order, in one process: make shuffle SEED=2
-	@$(BIN)/pytest -q -p randomly --randomly-seed=$(SEED) -m "not e2e and not alone"
+	@$(BIN)/pytest -q -p randomly --randomly-seed=$(SEED) -m "not e2e and not alone and not prove"
 
 lint: setup ## Check style and types
 	@$(BIN)/ruff check .

@@ -52,3 +52,12 @@ def test_make_test_prepares_all_that_its_tests_use() -> None:
     places = [plan.index(step) for step in steps]
     assert places == sorted(places)
     assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec make test"
+
+
+def test_each_test_is_run_by_make_test_or_by_make_prove() -> None:
+    def selections(target: str) -> list[str]:
+        plan = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True)
+        return re.findall(r"""pytest.* -m "?(.+?)"?$""", plan.stdout, re.MULTILINE)
+
+    assert selections("test") == ["not alone and not prove", "alone and not prove"]
+    assert selections("prove") == ["prove"]

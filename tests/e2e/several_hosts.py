@@ -51,7 +51,7 @@ print(answer)
 
 
 class Site:
-    """`with Site(hosts, folder) as site`: a standalone cluster and two generators that serve folder/artifacts."""
+    """`with Site(hosts, folder) as site`: two generators that serve folder/artifacts; site.cluster() adds Spark's."""
 
     def __init__(self, hosts: Hosts, folder: Path) -> None:
         self.hosts, self.folder, self.artifacts = hosts, folder, folder / "artifacts"
@@ -62,15 +62,19 @@ class Site:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.callback(self._end)
-            self._spark("master", "master.Master", "--port", "7077", "--webui-port", "8080")
-            wait_for(lambda: "alive" in self._state(), "Spark master", 180)
-            for name in ("worker1", "worker2"):
-                self.worker(name)
             for name in ("generator1", "generator2"):
                 self.generator(name)
-            wait_for(lambda: self._state().get("aliveworkers") == 2, "two workers", 180)
+            wait_for(lambda: self.status(0) and self.status(1), "two generators", 180)
             stack.pop_all()
         return self
+
+    def cluster(self) -> None:
+        """Starts a standalone Spark cluster of two workers."""
+        self._spark("master", "master.Master", "--port", "7077", "--webui-port", "8080")
+        wait_for(lambda: "alive" in self._state(), "Spark master", 180)
+        for name in ("worker1", "worker2"):
+            self.worker(name)
+        wait_for(lambda: self._state().get("aliveworkers") == 2, "two workers", 180)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -255,6 +259,7 @@ def main() -> int:
             (folder := Path(scratch) / f"several-{delay:g}").mkdir()
             try:
                 with Hosts(NAMES, delay_ms=delay, loss_percent=args.loss_percent) as hosts, Site(hosts, folder) as site:
+                    site.cluster()
                     unpacked: set[Path] = set()
                     found = site.run(lambda s=site, u=unpacked: u.update(s.unpacked()), environment)
                     _show(table, f"6 hosts, {delay:g} ms", hosts.how, found)

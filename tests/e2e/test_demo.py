@@ -12,6 +12,7 @@ from tests.test_wheel import Installed
 
 
 @pytest.mark.e2e
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_the_demo_ends_with_a_page_that_compares_two_streams_of_one_process(tmp_path: Path) -> None:
     installed = Installed(tmp_path)

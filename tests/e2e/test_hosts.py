@@ -45,10 +45,12 @@ class Crashes:
             self.lost.append(stage)
 
 
+@pytest.mark.prove
 def test_the_whole_dag_over_hosts_of_which_workers_crash_gives_what_one_host_gives(site: Site, tmp_path: Path) -> None:
     def recorded(name: str) -> bool:
         return any(site.artifacts.glob(f"runs/*/cells/*/{name}"))
 
+    site.cluster()
     crashes = Crashes(
         site,
         ("generate", lambda: any(site.artifacts.glob("data/stream/*.tmp-*"))),

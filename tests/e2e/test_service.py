@@ -35,7 +35,7 @@ from tests.metrics.backend import Backend
 from tests.metrics.test_sinks import SCHEMA
 from tests.stores import object_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.prove, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
