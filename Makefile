@@ -27,7 +27,8 @@ setup: .venv/.ready ## Build .venv, which holds the streamgauge command
 bench: setup ## Run the main job on the real quickstart data, embedded
 	@$(BIN)/streamgauge run $(CONFIG)
 
-test: tools setup browser network flink jvm-link kafka lint ## Run everything that CI runs; nothing is skipped, the longest tests are in `make prove`
+test: tools setup browser network ## Run everything that CI runs; nothing is skipped, the longest tests are in `make prove`
+	@$(MAKE) --no-print-directory -j 4 flink jvm-link kafka lint
 	@$(SHARED) -m "not alone and not prove"
 	@$(BIN)/pytest -q -m "alone and not prove"
 
