@@ -15,6 +15,7 @@ HintKind = Literal[
     "far_behind",  # few events, years before all others
     "far_ahead",  # few events, years after all others
     "ahead",  # a few events, after which many are late
+    "files_joined",  # files are read one after the other, though they overlap in time
     "newest_first",  # the file begins with its latest event
     "hour_twice",  # local times of the hour that a zone has twice
     "hour_skipped",  # local times of the hour that a zone does not have

@@ -348,3 +348,28 @@ def test_few_ahead_are_found_among_late_ones(data: st.DataObject) -> None:
     assert [(h.kind, h.events, h.lines, h.without) for h in found.hints] == [
         ("ahead", len(at), tuple(n + 2 for n in at), late(rest))
     ]
+
+
+@given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=12), min_size=1, max_size=4), st.integers(1, 5))
+def test_files_that_are_joined(files: list[list[int]], size: int) -> None:
+    """Against each file alone. A block is of one file, as ingest writes them."""
+    times, sizes, places = list[int](), list[int](), list[Place]()
+    for number, file in enumerate(files):
+        places.append(Place(file=f"{number}.csv", first_seq=len(times), first_line=2))
+        sizes += [len(file[at : at + size]) for at in range(0, len(file), size)]
+        times += file
+    origin = Origin("ns", TimeColumn(column="t", unit="s"), tuple(places))
+    hints = in_file(blocks([NOW * NS["s"] + at * NS["s"] for at in times], sizes), origin).hints
+    within = sum(map(late, files))
+    joined = [hint for hint in hints if hint.kind == "files_joined"]
+    if len(files) > 1 and late(times) > 0 and 2 * (late(times) - within) >= late(times):
+        if any(hint.kind == "newest_first" for hint in hints):
+            return
+        (hint,) = joined
+        assert (hint.events, hint.without) == (late(times) - within, within)
+        assert hint.text == (
+            f"{late(times) - within:,} of {late(times):,} events out of order are in order within their file: "
+            f"{len(files)} files are read one after the other, and overlap in time"
+        )
+    else:
+        assert joined == []

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.base.arrow import Mask
-from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
+from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, out_of_order, running_maximum
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup
 
 T = TypeVar("T")
@@ -124,6 +124,14 @@ class Blocks:
             return Count.of(times[mask], before[k], start, np.flatnonzero(mask), held)
 
         return Count.merged(self.walk(part, numbers), held)
+
+    def out_of_order_within(self, groups: Sequence[int]) -> int:
+        """Number of events out of order within their group alone. groups: that of each block, ascending."""
+        before, largest = [], dict[int, int]()
+        for group, extent in zip(groups, self.extents, strict=True):
+            before.append(largest.get(group, BEFORE_ALL))
+            largest[group] = max(before[-1], extent.time_max)
+        return sum(self.walk(lambda k: int(out_of_order(self.times(k), before[k]).sum()), range(len(before))))
 
     def backwards(self) -> int:
         """Number of events out of order if all were read from the last to the first."""

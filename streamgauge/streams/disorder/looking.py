@@ -61,6 +61,7 @@ class _Look:
             self._far(generic=not newest_first)
             if not newest_first:
                 self._ahead()
+            self._files_joined()
             self._hour_twice()
             self._hour_skipped()
             self._whole_days()
@@ -136,6 +137,20 @@ class _Look:
             listed[:LISTED],
             count.out_of_order,
         )
+
+    def _files_joined(self) -> None:
+        """Tells of files that are read one after the other, if at least half of the disorder is between them."""
+        begins = [place.first_seq for place in self._origin.places]
+        if len(begins) < 2 or not self._all.out_of_order:
+            return
+        blocks = self._blocks
+        firsts = blocks.walk(lambda k: int(blocks.seqs(k)[0]), range(len(blocks.extents)))
+        within = blocks.out_of_order_within([bisect_right(begins, seq) for seq in firsts])
+        joined = self._all.out_of_order - within
+        if 2 * joined >= self._all.out_of_order:
+            text = f"{joined:,} of {self._all.out_of_order:,} events out of order are in order within their file: "
+            text += f"{len(begins):,} files are read one after the other, and overlap in time"
+            self._add("files_joined", text, joined, without=within)
 
     def _hour_twice(self) -> None:
         time = self._origin.time
