@@ -10,6 +10,7 @@ those of benchmarks/batch.py: medians and spread, contestants in turns.
 - datetimes: `2023-11-14 22:13:20.000` instead of a number
 - gzip: the plain file, compressed
 - Parquet: the same columns; the time is a number
+- JSON lines: the same columns as objects; Polars decodes the time from the line
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ lines.with_row_index("seq").select(pl.col("seq").cast(pl.Int64), ({time}).alias(
 """
 NUMBER = "time.cast(pl.Int64) * 1_000_000"
 DATETIME = 'time.str.to_datetime("%Y-%m-%d %H:%M:%S%.3f", time_unit="ns").cast(pl.Int64)'
+JSON = 'pl.col("line").str.json_decode(pl.Struct({{"column_1": pl.Int64}})).struct.field("column_1")'
 POLARS = {
     "plain": LINES.format(scan="scan_csv", lazy="", time=NUMBER),
     "quotes": LINES.format(scan="scan_csv", lazy="", time=NUMBER),
     "datetimes": LINES.format(scan="scan_csv", lazy="", time=DATETIME),
     "gzip": LINES.format(scan="read_csv", lazy=".lazy()", time=NUMBER),
+    "JSON lines": LINES.replace('pl.col("line").str.splitn(",", 3).struct.field("field_1")', JSON).format(
+        scan="scan_csv", lazy="", time="time * 1_000_000"
+    ),
     "Parquet": """
 pl.scan_parquet(src).with_row_index("seq").select(
     pl.col("seq").cast(pl.Int64), (pl.col("column_1") * 1_000_000).alias("event_time"),
@@ -61,7 +66,7 @@ def sources(work: Path, rows: int) -> dict[str, tuple[Path, dict[str, Any]]]:
     plain = work / f"rows-{rows}.csv"
     make_source(plain, rows)
     frame = pl.scan_csv(plain, has_header=False)
-    files = {kind: work / f"{kind}-{rows}" for kind in ("quotes", "datetimes", "gzip", "Parquet")}
+    files = {kind: work / f"{kind}-{rows}" for kind in ("quotes", "datetimes", "gzip", "Parquet", "JSON lines")}
     if not files["quotes"].exists():
         quoted = pl.concat_str(pl.lit('"'), "column_4", pl.lit(", "), "column_5", pl.lit('"'))
         frame.with_columns(column_4=quoted).sink_csv(files["quotes"], include_header=False, quote_style="never")
@@ -73,12 +78,15 @@ def sources(work: Path, rows: int) -> dict[str, tuple[Path, dict[str, Any]]]:
             shutil.copyfileobj(source, packed, 1 << 20)
     if not files["Parquet"].exists():
         frame.sink_parquet(files["Parquet"], compression="zstd", row_group_size=125_000)
+    if not files["JSON lines"].exists():
+        frame.sink_ndjson(files["JSON lines"])
     return {
         "plain": (plain, {"quote": None}),
         "quotes": (files["quotes"], {}),
         "datetimes": (files["datetimes"], {"quote": None}),
         "gzip": (files["gzip"], {"quote": None}),
         "Parquet": (files["Parquet"], {"format": "parquet"}),
+        "JSON lines": (files["JSON lines"], {"format": "jsonl"}),
     }
 
 
@@ -86,9 +94,9 @@ def benchmark_of(kind: str, file: Path, keys: dict[str, Any]) -> Benchmark:
     time = TimeColumn(column=1, unit="ms")
     if kind == "datetimes":
         time = TimeColumn(column=1, format="%Y-%m-%d %H:%M:%S.%f")
-    elif kind == "Parquet":
+    elif kind in ("Parquet", "JSON lines"):
         time = TimeColumn(column="column_1", unit="ms")
-    header = {} if kind == "Parquet" else {"header": False}
+    header = {} if kind in ("Parquet", "JSON lines") else {"header": False}
     source = Source(files=(str(file),), time=time, **header, **keys)
     experiment = Experiment(name="e", target_percent=20, delay=DelaySpec(max=Duration.parse("2s")))
     return Benchmark(name="b", source=source, experiments=(experiment,))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import math
 import re
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import Mistakes
@@ -20,7 +18,8 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Source, mistakes
 from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.workers import Forked
-from streamgauge.streams.text import json_lines
+from streamgauge.streams.text.fields import Lines, texts
+from streamgauge.streams.text.json_lines import Values
 from tests.command import Call, run
 from tests.spark.ingesting import bad, benchmark, rows
 
@@ -28,8 +27,33 @@ SECOND = 10**9
 
 
 def fields(lines: list[bytes], *paths: str) -> tuple[list[list[str]], list[bool]]:
-    data, broken = json_lines.values(b"".join(line + b"\n" for line in lines), list(paths))
-    return list(csv.reader(io.StringIO(data.decode()))), broken.tolist()
+    values = Values(Lines(b"".join(line + b"\n" for line in lines)), paths)
+    columns = [texts(values.buffer, *values.field(k)).to_pylist() for k in range(len(paths))]
+    return [[text.decode(errors="replace") for text in row] for row in zip(*columns, strict=True)], values.bad.tolist()
+
+
+def by_json(line: bytes, *paths: str) -> tuple[list[str], bool]:
+    """The same of one line, by Python's json alone."""
+    try:
+        value = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        value = None
+    return [shown(at(value, path)) for path in paths], not isinstance(value, dict)
+
+
+def at(value: object, path: str) -> object:
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = value if isinstance(value, str) else ""
+    return re.sub(r"[\r\n]+", " ", text).encode(errors="replace").decode()
 
 
 def test_values_at_paths() -> None:
@@ -50,16 +74,51 @@ def test_lines_that_are_no_object_are_told_apart(line: bytes) -> None:
     assert fields([b'{"t": 1}', line, b'{"t": 3}'], "t")[1] == [False, True, False]
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abt"), st.text() | st.integers() | st.booleans() | st.none())))
-def test_any_values_come_out_as_json_reads_them(objects: list[dict[str, object]]) -> None:
-    data, broken = json_lines.values("".join(json.dumps(o) + "\n" for o in objects).encode(), ["t", "a"])
-    assert data.count(b"\n") == len(objects) == len(broken)
-    assert not broken.any()
-    for line, value in zip(data.decode().split("\n"), objects, strict=False):
-        (read,) = list(csv.reader([line])) or [["", ""]]
-        wanted = [value.get("t"), value.get("a")]
-        shown = [str(v).lower() if isinstance(v, bool) else "" if v is None else str(v) for v in wanted]
-        assert read == [re.sub(r"[\r\n]+", " ", text) for text in shown]
+PATHS = ("t", "a", "a.b", "a.b.c")
+KEYS = st.sampled_from(["t", "a", "b", "c", "a.b", 'q"', "é"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("\ud800 \r\n")
+OBJECTS = st.dictionaries(
+    KEYS,
+    st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=2)),
+    max_size=4,
+)
+BYTES = st.sampled_from(b'{}[]",:\\u00eE+-.tfn 19\x1f\xff\r')
+
+
+@st.composite
+def written(draw: st.DrawFn) -> bytes:
+    """An object as some writer writes it, at times with a key twice, or with a byte that is lost or wrong."""
+    given = draw(OBJECTS)
+    line = json.dumps(given, separators=draw(st.sampled_from([(",", ":"), (" , ", ": ")]))).encode()
+    if draw(st.booleans()):
+        line = line.replace(b'"b"', b'"a"').replace(b'"c"', b'"\\u0062"')
+    line += draw(st.sampled_from([b"", b"", b"", b" ", b"\r", b"{}"]))
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        place = draw(st.integers(0, len(line) - 1))
+        line = line[:place] + draw(st.sampled_from([b"", bytes([draw(BYTES)])])) + line[place + draw(st.booleans()) :]
+    return line or b"{"
+
+
+@settings(max_examples=200)
+@given(st.lists(written(), max_size=6), st.sampled_from([PATHS, ("a.c", "t", 'q"')]))
+def test_any_lines_are_read_as_json_reads_them(lines: list[bytes], paths: tuple[str, ...]) -> None:
+    found, broken = fields(lines, *paths)
+    skipped = Lines(b"".join(line + b"\n" for line in lines)).not_utf8()  # such a line is bad for that reason
+    for line, *read, skip in zip(lines, found, broken, skipped, strict=True):
+        assert skip or tuple(read) == by_json(line, *paths)
+
+
+def test_numbers_stay_as_they_are_written() -> None:
+    numbers = ["1700000000123456789", "1.7672256e12", "-0.10", "123456789012345678901234567890", "1E400", "NaN"]
+    found, broken = fields([b'{"t": %s}' % number.encode() for number in numbers], "t")
+    assert (found, broken) == ([[number] for number in numbers], [False] * 6)
+
+
+@pytest.mark.parametrize("two", [b'{"t": 1}{"t": 2}', b'{"t": 1} {"t": 2}'])
+def test_two_objects_in_a_line_do_not_make_up_for_none_in_another(two: bytes) -> None:
+    assert fields([two, b"", b'{"t": ', b"3}", b'{"t": 4}'], "t") == (
+        [[""], [""], [""], [""], ["4"]], [True, True, True, True, False],
+    )  # fmt: skip
 
 
 def test_from_lines_to_events(tmp_path: Path) -> None:

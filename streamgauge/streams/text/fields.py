@@ -17,19 +17,10 @@ NEWLINE, RETURN = 10, 13
 
 
 class Lines:
-    """The lines of a block of text and their fields. A line ends in a newline, or in a carriage return and a newline.
+    """The lines of a block of text. A line ends in a newline, or in a carriage return and a newline."""
 
-    A separator between a line's 1st and 2nd, 3rd and 4th … quote character belongs to the field.
-    A line with an odd number of quotes is unbalanced; it is not continued on the next.
-    """
-
-    def __init__(
-        self, data: bytes, separator: str, quote: str | None, fields: int, *, trim: bool = True, repeats: bool = False
-    ) -> None:
-        """Finds lines and separators. data: lines, each ended by a newline; fields: least number in a line.
-
-        trim: leave out the blanks around a field; repeats: separators in a row part fields as one does.
-        """
+    def __init__(self, data: bytes) -> None:
+        """Finds the lines in data, in which each is ended by a newline."""
         self.data = data
         self.buffer: Bytes = np.frombuffer(data, np.uint8)
         newlines: Ints = np.flatnonzero(self.buffer == NEWLINE)
@@ -40,25 +31,6 @@ class Lines:
         returns = self.buffer[newlines - 1] == RETURN
         #: where the last field of each line ends
         self._ends: Ints = newlines - returns if returns.any() else newlines
-        self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
-        self.unbalanced: Mask = np.zeros(self.count, bool)
-        self._quote = ord(quote) if quote is not None and quote.encode() in data else None
-        if self._quote is not None:
-            quotes = np.flatnonzero(self.buffer == self._quote)
-            per_line = np.diff(np.searchsorted(quotes, self.offsets))
-            self.unbalanced = per_line % 2 == 1
-            quotes = quotes[~np.repeat(self.unbalanced, per_line)]
-            self._separators = self._separators[~_between(self._separators, quotes)]
-        self._repeats = repeats
-        if repeats:
-            self._separators = self._last_of_each_run()
-        blanks = [b for b in b" \t" if trim and (repeats or b != ord(separator)) and b in data]
-        #: true for each byte that is a blank around a field
-        self._blanks = np.isin(np.arange(256), blanks)
-        self._padded = bool(blanks)
-        self._grid = self._alike(fields)
-        #: lines that have all fields
-        self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
 
     @property
     def lengths(self) -> Ints:
@@ -71,6 +43,57 @@ class Lines:
         for at, byte in enumerate(text):
             beginning[beginning] = self.buffer[self.offsets[:-1][beginning] + at] == byte
         return beginning
+
+    def column(self) -> pa.Array:
+        """The lines as a binary array over the block's own bytes."""
+        offsets = pa.py_buffer(self.offsets.astype(np.int32))
+        return pa.Array.from_buffers(pa.binary(), self.count, [None, offsets, pa.py_buffer(self.data)])
+
+    def not_utf8(self) -> Mask:
+        """True for each line that is not valid UTF-8."""
+        bad: Mask = np.zeros(self.count, bool)
+        if self.count and self.buffer.max() >= 0x80:
+            try:
+                self.column().view(pa.string()).validate(full=True)
+            except pa.ArrowInvalid:
+                odd = np.searchsorted(self.offsets, np.flatnonzero(self.buffer >= 0x80), side="right") - 1
+                for line in np.unique(odd).tolist():
+                    try:
+                        self.data[self.offsets[line] : self.offsets[line + 1]].decode()
+                    except UnicodeDecodeError:
+                        bad[line] = True
+        return bad
+
+
+class Fields(Lines):
+    """Lines whose fields have separators between them.
+
+    A separator between a line's 1st and 2nd, 3rd and 4th … quote character belongs to the field.
+    A line with an odd number of quotes is unbalanced; it is not continued on the next.
+    """
+
+    def __init__(self, data: bytes, separator: str, quote: str | None, fields: int, *, repeats: bool = False) -> None:
+        """Finds lines and separators. fields: least number in a line; repeats: separators in a row part as one does."""
+        super().__init__(data)
+        self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
+        self.unbalanced: Mask = np.zeros(self.count, bool)
+        self._quote = ord(quote) if quote is not None and quote.encode() in data else None
+        if self._quote is not None:
+            quotes = np.flatnonzero(self.buffer == self._quote)
+            per_line = np.diff(np.searchsorted(quotes, self.offsets))
+            self.unbalanced = per_line % 2 == 1
+            quotes = quotes[~np.repeat(self.unbalanced, per_line)]
+            self._separators = self._separators[~_between(self._separators, quotes)]
+        self._repeats = repeats
+        if repeats:
+            self._separators = self._last_of_each_run()
+        blanks = [b for b in b" \t" if (repeats or b != ord(separator)) and b in data]
+        #: true for each byte that is a blank around a field
+        self._blanks = np.isin(np.arange(256), blanks)
+        self._padded = bool(blanks)
+        self._grid = self._alike(fields)
+        #: lines that have all fields
+        self.complete: Mask = np.ones(self.count, bool) if self._grid is not None else self.field_counts >= fields
 
     @property
     def field_counts(self) -> Ints:
@@ -128,26 +151,6 @@ class Lines:
     @property
     def quoted(self) -> bool:
         return self._quote is not None
-
-    def column(self) -> pa.Array:
-        """The lines as a binary array over the block's own bytes."""
-        offsets = pa.py_buffer(self.offsets.astype(np.int32))
-        return pa.Array.from_buffers(pa.binary(), self.count, [None, offsets, pa.py_buffer(self.data)])
-
-    def not_utf8(self) -> Mask:
-        """True for each line that is not valid UTF-8."""
-        bad: Mask = np.zeros(self.count, bool)
-        if self.count and self.buffer.max() >= 0x80:
-            try:
-                self.column().view(pa.string()).validate(full=True)
-            except pa.ArrowInvalid:
-                odd = np.searchsorted(self.offsets, np.flatnonzero(self.buffer >= 0x80), side="right") - 1
-                for line in np.unique(odd).tolist():
-                    try:
-                        self.data[self.offsets[line] : self.offsets[line + 1]].decode()
-                    except UnicodeDecodeError:
-                        bad[line] = True
-        return bad
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
 from streamgauge.streams.sources import formats
 from streamgauge.streams.text import json_lines, parquet, ranges
-from streamgauge.streams.text.fields import Lines, texts
+from streamgauge.streams.text.fields import Fields, Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
 from streamgauge.streams.text.guess_times import MOST, NUMBER, Calendar, Time, patterns_of, reads_iso, times_in
 from streamgauge.streams.text.parse import names_in
@@ -232,7 +232,7 @@ def _table(data: bytes) -> Table:
 
 def _log(data: bytes) -> list[list[str]]:
     """The first fields of lines that go on as they like after a time, with blanks between; none if not so."""
-    counts = sorted(Lines(data, " ", None, 1, repeats=True).field_counts.tolist())
+    counts = sorted(Fields(data, " ", None, 1, repeats=True).field_counts.tolist())
     least = min(counts[int(len(counts) * (1 - MOST))], _BEFORE + 6) if counts else 0
     if not least:
         return []
@@ -284,9 +284,12 @@ def _objects(data: bytes, path: str) -> list[list[str]]:
     paths = [path for path in paths if _is_text(path)]
     if not paths:
         return []
-    values, bad = json_lines.values(data, paths)
-    lines = _fields(values, json_lines.SEPARATOR, len(paths))
-    return [paths, *(line for line, broken in zip(lines, bad, strict=True) if not broken)]
+    values = json_lines.Values(Lines(data), paths)
+    columns = [_texts(values, k) for k in range(len(paths))]
+    return [
+        paths,
+        *(list(row) for row, broken in zip(zip(*columns, strict=True), values.bad, strict=True) if not broken),
+    ]
 
 
 def _is_text(path: str) -> bool:
@@ -301,7 +304,7 @@ def _is_text(path: str) -> bool:
 def _separator(data: bytes) -> str | None:
     """The first separator by which nearly all lines have the same number of fields, more than one."""
     for separator in _SEPARATORS:
-        (fields, often), *_ = Counter(Lines(data, separator, '"', 1).field_counts.tolist()).most_common(1) or [(0, 0)]
+        (fields, often), *_ = Counter(Fields(data, separator, '"', 1).field_counts.tolist()).most_common(1) or [(0, 0)]
         if fields > 1 and often >= MOST * data.count(b"\n"):
             return separator
     return None
@@ -312,14 +315,17 @@ def _fields(
     longer: bool = False,
 ) -> list[list[str]]:  # fmt: skip
     """Fields of the lines that have as many as most lines have, or as many as wanted; longer: or more."""
-    lines = Lines(data, separator, quote, 1, repeats=repeats)
+    lines = Fields(data, separator, quote, 1, repeats=repeats)
     counts = lines.field_counts
     wanted = wanted or (Counter(counts.tolist()).most_common(1)[0][0] if lines.count else 0)
-    lines = Lines(data, separator, quote, wanted, repeats=repeats)
-    columns = [[text.decode(errors="replace") for text in texts(lines.buffer, *lines.field(k)).to_pylist()]
-               for k in range(wanted)]  # fmt: skip
+    lines = Fields(data, separator, quote, wanted, repeats=repeats)
+    columns = [_texts(lines, k) for k in range(wanted)]
     whole = ((counts >= wanted) if longer else (counts == wanted)).tolist()
     return [list(row) for row, kept in zip(zip(*columns, strict=True), whole, strict=True) if kept]
+
+
+def _texts(fields: Fields | json_lines.Values, index: int) -> list[str]:
+    return [text.decode(errors="replace") for text in texts(fields.buffer, *fields.field(index)).to_pylist()]
 
 
 def _is_value(text: str) -> bool:

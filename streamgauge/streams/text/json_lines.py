@@ -1,24 +1,32 @@
-"""Turns JSON lines into CSV lines with the needed values, so that the rest of the code reads only CSV."""
+"""Reads the values at paths in JSON lines: msgspec takes most lines at its speed, Python's json what that refuses."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 
+import msgspec
 import numpy as np
-import pyarrow as pa
 
-from streamgauge.base.arrow import Mask
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source
-from streamgauge.streams.text import rows
+from streamgauge.streams.text.fields import Bytes, Lines
 
 #: numbers stay as they are written, so that no digit of a time is lost
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
-SEPARATOR, QUOTE = ",", '"'
 #: what json raises for text that is no JSON, or is nested too deeply
 _BROKEN = (ValueError, RecursionError)
+_REFUSED = (msgspec.MsgspecError, RecursionError)
+#: the bytes of a value as they stand in the line; none where there is no value
+_Raw = msgspec.Raw | bytes
+_NOTHING = msgspec.Raw()
+#: a key with one of these is none that msgspec looks for
+_UNNAMED = re.compile(r'["\\\x00-\x1f]')
 
 
 def paths(source: Source) -> list[str]:
@@ -27,24 +35,166 @@ def paths(source: Source) -> list[str]:
     return list(dict.fromkeys(map(str, [*parts, *source.places.values()])))
 
 
-def values(data: bytes, wanted: list[str]) -> tuple[bytes, Mask]:
-    """(one CSV line for each line, with the values at the paths; True for each line that is no JSON object).
+class Values:
+    """The values at paths in each line, as fields (see fields.Fields) of a text of their own.
 
     A value that is null, missing, a list or an object is an empty field; line ends in texts are blanks.
     """
-    lines = data.split(b"\n")[:-1]
-    columns: list[list[str | None]] = [[] for _ in wanted]
-    bad: Mask = np.zeros(len(lines), bool)
-    for at, line in enumerate(lines):
+
+    quoted = False
+
+    def __init__(self, lines: Lines, wanted: Sequence[str]) -> None:
+        self.unbalanced: Mask = np.zeros(lines.count, bool)
+        self.complete: Mask = np.ones(lines.count, bool)
+        #: true for each line that is no JSON object
+        self.bad: Mask = np.zeros(lines.count, bool)
+        self._count = lines.count
+        raws = self._raws(lines, _reader(tuple(wanted)))
+        lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
+        data = b"".join([*raws, b"\n"])
+        starts: Ints = np.cumsum(lengths) - lengths
+        first = np.frombuffer(data, np.uint8)[starts]
+        lengths[np.isin(first, np.frombuffer(b"n[{", np.uint8))] = 0
+        texts = (first == ord('"')) & (lengths > 0)
+        starts += texts
+        lengths -= 2 * texts
+        if b"\\" in data:
+            data = _unescaped(data, starts, lengths)
+        self.buffer: Bytes = np.frombuffer(data, np.uint8)
+        self._starts, self._lengths = starts, lengths
+
+    def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:  # noqa: ARG002 - as fields.Fields has it
+        """Start and length of the value at that path in every line; blanks of a text belong to it."""
+        place = slice(index * self._count, (index + 1) * self._count)
+        return self._starts[place], self._lengths[place]
+
+    def _raws(self, lines: Lines, reader: _Reader) -> list[_Raw]:
+        """The values at each path, those at the first path first."""
+        objects = reader.objects(lines)
+        others: dict[int, list[bytes]] = {}
+        if objects is None:
+            objects = []
+            for at, line in enumerate(lines.data.split(b"\n")[:-1]):
+                value = reader.value(line)
+                objects.append(reader.empty if value is None else value)
+                if value is None:
+                    others[at] = self._by_json(at, line, reader.paths)
+        raws: list[_Raw] = []
+        for number, path in enumerate(reader.paths):
+            column = _values(objects, reader.tree, path)
+            for at, values in others.items():
+                column[at] = values[number]
+            raws += column
+        return raws
+
+    def _by_json(self, at: int, line: bytes, wanted: Sequence[str]) -> list[bytes]:
         try:
             value = _DECODER.decode(line.decode())
         except _BROKEN:
             value = None
-        bad[at] = not isinstance(value, dict)
-        for column, path in zip(columns, wanted, strict=True):
-            column.append(_text(_at(value, path)))
-    batch = pa.RecordBatch.from_arrays([_strings(column) for column in columns], names=wanted)
-    return rows.lines(batch, SEPARATOR, QUOTE, "JSON"), bad
+        self.bad[at] = not isinstance(value, dict)
+        return [json.dumps(inner).encode() for inner in (_at(value, path) for path in wanted)]
+
+
+#: keys, and what is looked for in the value at each
+_Tree = dict[str, "_Tree"]
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the values at these paths by msgspec."""
+
+    paths: tuple[str, ...]
+    decoder: msgspec.json.Decoder[msgspec.Struct] | None  # None: msgspec cannot name these keys
+    empty: msgspec.Struct
+    tree: _Tree
+
+    def objects(self, lines: Lines) -> list[msgspec.Struct] | None:
+        """Returns an object for each line, all read at once; None if not all lines can be.
+
+        msgspec takes any blank between objects, and line ends in them. If each line has braces at its ends, a line
+        end parts two objects, since it can stand neither in a text nor between braces. So as many objects as lines
+        are an object a line.
+        """
+        ends = lines.offsets[:-1] + lines.lengths - 1
+        if self.decoder is None or (lines.buffer[[lines.offsets[:-1], ends]] != [[ord("{")], [ord("}")]]).any():
+            return None
+        try:
+            objects = self.decoder.decode_lines(lines.data)
+        except _REFUSED:
+            return None
+        return objects if len(objects) == lines.count else None
+
+    def value(self, line: bytes) -> msgspec.Struct | None:
+        """The object in a line; None if msgspec cannot read it."""
+        try:
+            return self.decoder.decode(line) if self.decoder is not None else None
+        except _REFUSED:
+            return None
+
+
+@lru_cache(maxsize=64)
+def _reader(wanted: tuple[str, ...]) -> _Reader:
+    tree: _Tree = {}
+    for path in wanted:
+        tree.setdefault(path, {})
+        inner = tree
+        for key in path.split("."):
+            inner = inner.setdefault(key, {})
+    known = not any(_UNNAMED.search(path) for path in wanted)
+    kind = _struct(tree, named=known)
+    return _Reader(wanted, msgspec.json.Decoder(kind) if known else None, kind(), tree)
+
+
+def _struct(tree: _Tree, *, named: bool) -> type[msgspec.Struct]:
+    """A type with a field for each key, named by its place: the value's bytes, or a type of the keys in it."""
+    kinds = [_struct(inner, named=named) | None if inner else msgspec.Raw for inner in tree.values()]
+    fields = [(f"f{place}", kind, _NOTHING if kind is msgspec.Raw else None) for place, kind in enumerate(kinds)]
+    names = {f"f{place}": key for place, key in enumerate(tree) if named}
+    return msgspec.defstruct("Values", fields, rename=names, gc=False)
+
+
+def _values(objects: list[msgspec.Struct], tree: _Tree, path: str) -> list[_Raw]:
+    """The objects' values at a path; a key that contains dots is preferred."""
+    values = _follow(objects, tree, [path])
+    keys = path.split(".")
+    if len(keys) > 1:
+        values = [own if len(own) else inner for own, inner in zip(values, _follow(objects, tree, keys), strict=True)]
+    return values
+
+
+def _follow(objects: list[msgspec.Struct], tree: _Tree, keys: list[str]) -> list[_Raw]:
+    *outer, last = keys
+    values: list[object] = list(objects)
+    for key in outer:
+        get, tree = attrgetter(_name(tree, key)), tree[key]
+        values = [None if value is None else get(value) for value in values]
+    if tree[last]:  # where other keys are looked for within it, it is an object or null, or read by json
+        return [_NOTHING] * len(objects)
+    get = attrgetter(_name(tree, last))
+    return [_NOTHING if value is None else get(value) for value in values] if outer else list(map(get, values))
+
+
+def _name(tree: _Tree, key: str) -> str:
+    return f"f{list(tree).index(key)}"
+
+
+def _unescaped(data: bytes, starts: Ints, lengths: Ints) -> bytes:
+    """The data with texts that had escapes, or line ends then, behind it; their starts and lengths are set."""
+    escapes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\\"))
+    filled = np.flatnonzero(lengths > 0)
+    which = np.searchsorted(starts[filled], escapes, side="right") - 1
+    at = filled[which[which >= 0]]
+    ends = starts + lengths
+    at = np.unique(at[escapes[which >= 0] < ends[at]])
+    more: list[bytes] = []
+    place = len(data)
+    for k in at.tolist():
+        text = str(_DECODER.decode(data[starts[k] - 1 : ends[k] + 1].decode(errors="replace")))
+        more.append(re.sub(r"[\r\n]+", " ", text).encode(errors="replace"))
+        starts[k], lengths[k] = place, len(more[-1])
+        place += len(more[-1])
+    return b"".join([data, *more])
 
 
 def check(line: bytes, more: Callable[[], bytes], source: Source, where: str) -> None:
@@ -60,7 +210,7 @@ def check(line: bytes, more: Callable[[], bytes], source: Source, where: str) ->
     for path in map(str, source.time.parts):
         if not isinstance(value, dict) or _at(value, path) is not None:
             continue
-        if any(values(more(), [path])[0].replace(b"\n", b"")):
+        if Values(Lines(more()), [path]).field(0)[1].any():
             continue
         shown = ", ".join(repr(key[:60]) for key, _ in zip(keys(value), range(30), strict=False))
         raise UserError(f"{where}: line 1: source.time.column: no value at {path!r}; found {shown or 'no key'}")
@@ -95,16 +245,3 @@ def _at(value: object, path: str) -> object:
             return None
         value = value.get(key)
     return value
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else None
-
-
-def _strings(column: list[str | None]) -> pa.Array:
-    try:
-        return pa.array(column, pa.string())
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can write and UTF-8 cannot
-        return pa.array([v and v.encode(errors="replace").decode() for v in column], pa.string())

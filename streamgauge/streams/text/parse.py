@@ -17,7 +17,7 @@ from streamgauge.config import Source, TimeColumn
 from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, Skipped
 from streamgauge.streams.disorder.zones import skipped_hours
 from streamgauge.streams.text import json_lines
-from streamgauge.streams.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Lines, spread, texts, with_points
+from streamgauge.streams.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Fields, Lines, spread, texts, with_points
 from streamgauge.streams.text.numbers import integers
 from streamgauge.streams.text.over_lines import UNBALANCED
 from streamgauge.streams.text.patterns import pieces
@@ -97,7 +97,7 @@ def names_in(header: bytes, source: Source, where: str) -> list[str]:
         header.decode()
     except UnicodeDecodeError as problem:
         raise UserError(f"{where}: line 1: not UTF-8 ({problem.reason}); convert the file to UTF-8") from None
-    lines = Lines(header, source.separator, source.quote, 1, repeats=source.repeats)
+    lines = Fields(header, source.separator, source.quote, 1, repeats=source.repeats)
     if lines.unbalanced[0]:
         raise UserError(
             f"{where}: line 1: a quoted name goes on to line 2, allowed: a header of one line; put a blank in place of "
@@ -132,22 +132,21 @@ def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
     return _Block(data, layout).parsed(first_seq)
 
 
-def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Lines, Mask]:
-    """(the lines of a block; the same lines with their fields; True for each that is no JSON object but should be)."""
+def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Fields | json_lines.Values]:
+    """(the lines of a block, their fields)."""
     source = layout.source
     if source.format != "jsonl":
-        lines = Lines(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
-        return lines, lines, np.zeros(lines.count, bool)
-    lines = Lines(data, source.separator, None, 1)
-    values, bad = json_lines.values(data, json_lines.paths(source))
-    return lines, Lines(values, json_lines.SEPARATOR, json_lines.QUOTE, layout.fields, trim=False), bad
+        fields = Fields(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
+        return fields, fields
+    lines = Lines(data)
+    return lines, json_lines.Values(lines, json_lines.paths(source))
 
 
 class _Block:
     def __init__(self, data: bytes, layout: Layout) -> None:
         self._layout = layout
         self._source = layout.source
-        self._lines, self._fields, self._no_object = lines_of(data, layout)
+        self._lines, self._fields = lines_of(data, layout)
         self._reasons = [""]
         #: index in _reasons of each line's first fault, 0 for none
         self._why: Bytes = np.zeros(self._lines.count, np.uint8)
@@ -162,7 +161,8 @@ class _Block:
         self._blame(self._fields.unbalanced, UNBALANCED)
         if lines.count and not lines.lengths.all():
             self._blame(lines.lengths == 0, "empty line")
-        self._blame(self._no_object, "not a JSON object")
+        if isinstance(self._fields, json_lines.Values):
+            self._blame(self._fields.bad, "not a JSON object")
         self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
         columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
         columns.append(lines.column())
@@ -267,7 +267,7 @@ class _Block:
     def _string(self, _: str, index: int) -> pa.Array:
         starts, lengths = self._field(index)
         column = texts(self._fields.buffer, starts, lengths).view(pa.string())
-        quote = json_lines.QUOTE if self._source.format == "jsonl" else self._source.quote
+        quote = self._source.quote
         if self._fields.quoted and quote is not None:
             column = pc.replace_substring(column, quote * 2, quote)
         return pc.if_else(bools(lengths == 0), pa.nulls(len(column), pa.string()), column)  # pa.scalar imports pandas

@@ -98,7 +98,7 @@ def _hints(source: Source, parsed: Parsed, place: Place, *, whole: bool) -> tupl
 
 
 def _fields(data: bytes, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:
-    _, fields, _ = lines_of(data, layout)
+    _, fields = lines_of(data, layout)
     columns = [texts(fields.buffer, *fields.field(part)).to_pylist() for part in parts]
     return [b" ".join(each) for each in zip(*columns, strict=True)]
 
