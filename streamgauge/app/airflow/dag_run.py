@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -14,18 +13,17 @@ from typing import Any
 
 from streamgauge import config
 from streamgauge.app.airflow import home, stage_runs, summary
+from streamgauge.app.airflow.progress import Watch, relay
 from streamgauge.app.airflow.services import ui
 from streamgauge.base import processes
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
-from streamgauge.bench.measure import timing
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.claims import claimed
-from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.streams.stages.session import check_master
 
 __all__ = ["run", "ui"]
-POLL_SECONDS = 0.3
 
 
 def run(
@@ -82,7 +80,7 @@ def _run(
                 home.prepare(environment)
             process = processes.Leader(command, environment, log)
             try:
-                _relay(process, RunLog(directory), benchmark, log)
+                relay(process, RunLog(directory), Watch(benchmark, log))
             finally:
                 # Airflow takes the end of a stage for a failure: it must be gone before it tries again
                 processes.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
@@ -108,55 +106,3 @@ def _ended(benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bo
 def new_name(benchmark: config.Benchmark) -> str:
     """A name for a new run, which no other has."""
     return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-
-
-class Watch:
-    """State of a run for who waits: its stage, the step that its log names last, and what is left."""
-
-    def __init__(self, benchmark: config.Benchmark, log: Path) -> None:
-        self._benchmark, self._log = benchmark, log
-        self._began = self._stage_began = time.monotonic()
-        self._log_begin = 0
-        self.stages: list[StageRecord] = []
-
-    def seen(self, stages: list[StageRecord]) -> None:
-        """Takes the attempts at stages so far."""
-        if len(stages) > len(self.stages):
-            self._stage_began, self._log_begin = time.monotonic(), stage_runs.size_bytes(self._log)
-        self.stages = stages
-
-    @property
-    def left(self) -> str:
-        running_s = time.monotonic() - self._stage_began
-        return timing.left(self._benchmark, self.stages, running_s=running_s)
-
-    def state(self) -> str:
-        """The line for who waits."""
-        now = time.monotonic()
-        if not self.stages:
-            return f"  starting Airflow, {took(now - self._began)}; {self.left}"
-        running = [one for one in self.stages if one.state == "started"]
-        if not running:
-            return f"  between stages, {took(now - self._began)} in all; {self.left}"
-        what = " ".join([running[-1].stage, *running[-1].scope.values()])
-        step = stage_runs.last_step(self._log, self._log_begin)
-        return f"  {what}, {took(now - self._stage_began)}; {self.left}{step}"
-
-
-def _relay(process: subprocess.Popen[bytes], run_log: RunLog, benchmark: config.Benchmark, log: Path) -> None:
-    """Reports each stage's start and end, the step in between, and what is left, until the process ends."""
-    states: dict[str, str] = {}
-    watch = Watch(benchmark, log)
-    running = True
-    with Live(watch.state, sys.stdout):
-        while running:
-            running = process.poll() is None
-            stages = run_log.stages()
-            watch.seen(stages)
-            for stage in stages:
-                if states.get(stage.attempt) != stage.state:
-                    states[stage.attempt] = stage.state
-                    rest = f"  ({watch.left})" if stage.state == "started" else ""
-                    tell(stage_runs.line(stage) + rest)
-            if running:
-                time.sleep(POLL_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import logging
 import os
@@ -49,10 +50,11 @@ class Job:
     @property
     def spark(self) -> SparkSession:
         if self._session is None:
-            from streamgauge.streams.stages.session import application, batch_session
+            from streamgauge.streams.stages.session import application, batch_session, end
 
             # a measuring stage only checks answers: it runs locally, as the cluster's cores belong to the system
             self._session = batch_session(self.args.stage, "local[*]" if stage_of(self.args.stage).measures else None)
+            atexit.register(end, self._session)  # the jobs of one process share it
             self.pipeline.attach(self._session)
             self.outcome["spark"] = application(self._session)
         return self._session
@@ -114,7 +116,6 @@ def job(named: str = "") -> Iterator[Job]:
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     code = 0
-    current: Job | None = None
     try:
         store = Store(args.artifacts)
         run = RunLog(store.run(args.run_id))
@@ -144,11 +145,6 @@ def job(named: str = "") -> Iterator[Job]:
     except Outage as problem:
         print(f"streamgauge {stage}: worth another try: {problem}", file=sys.stderr)
         code = 3
-    finally:
-        if current is not None and current._session is not None:
-            from streamgauge.streams.stages.session import end
-
-            end(current._session)
     if code:
         sys.stderr.flush()
         sys.exit(code)
