@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.app.airflow import dag_run, stage_runs
-from streamgauge.app.airflow.stage_runs import tasks
+from streamgauge.app.airflow import progress
+from streamgauge.app.airflow.stage_runs import tasks, together
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.config import Benchmark, parse
@@ -44,6 +44,16 @@ BENCHMARK = parse(Benchmark, FILE, "test")
 )  # fmt: skip
 def test_only_what_must_succeed_before_is_submitted_and_once(only: str | None, submitted: list[str]) -> None:
     assert [" ".join([stage.name, *scope.values()]) for stage, scope in tasks(BENCHMARK, only)] == submitted
+
+
+def test_what_measures_has_a_process_of_its_own_and_the_page_goes_on_in_it() -> None:
+    groups = together([*tasks(BENCHMARK, None), *tasks(BENCHMARK, "generate")])
+    assert [[stage.name for stage, _ in group] for group in groups] == [
+        ["ingest", "analyze", "generate", "generate", "validate", "validate"],
+        ["search"],
+        ["latency", "report"],
+        ["ingest", "generate", "generate"],
+    ]
 
 
 @pytest.mark.usefixtures("plugin")
@@ -80,20 +90,20 @@ def test_a_run_with_json_prints_one_object_and_tells_the_rest_on_standard_error(
 
 def test_the_last_step_is_what_a_job_of_this_stage_logged_last(tmp_path: Path) -> None:
     log = tmp_path / "stages.log"
-    assert stage_runs.last_step(log, 0) == ""
+    assert progress.last_step(log, 0) == ""
     log.write_text("12:00:01 generate took 8.3 s\n")
-    begin = stage_runs.size_bytes(log)
-    assert (stage_runs.last_step(log, 0), stage_runs.last_step(log, begin)) == (" (generate took 8.3 s)", "")
+    begin = progress.size_bytes(log)
+    assert (progress.last_step(log, 0), progress.last_step(log, begin)) == (" (generate took 8.3 s)", "")
     with log.open("a") as file:
         file.write("2026-11-27T12:00:09Z [info] 12:00:09   at 50 events/s: offered 9 [airflow.x] loc=x:1\nWARN x\n")
-    assert stage_runs.last_step(log, begin) == " (at 50 events/s: offered 9)"
+    assert progress.last_step(log, begin) == " (at 50 events/s: offered 9)"
 
 
 def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -> None:
     log = tmp_path / "airflow.log"
     log.write_text("12:00:01 generate took 8.3 s\n")
-    watch = dag_run.Watch(BENCHMARK, log)
-    assert re.fullmatch(r"  starting Airflow, 0 s; about \d+ min left", watch.state())
+    watch = progress.Watch(BENCHMARK, log)
+    assert re.fullmatch(r"  starting, 0 s; about \d+ min left", watch.state())
 
     def record(state: str) -> StageRecord:
         scope = {"experiment": "calm"}
@@ -105,3 +115,4 @@ def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -
     assert re.fullmatch(r"  generate calm, 0 s; about \d+ min left \(sorting\)", watch.state())
     watch.seen([record("done")])
     assert re.fullmatch(r"  between stages, 0 s in all; about \d+ min left", watch.state())
+    assert progress.Watch(None, log).state() == "  starting, 0 s"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge import config
-from streamgauge.app.airflow.stage_runs import line
+from streamgauge.app.airflow.progress import line
 from streamgauge.base.errors import Skipped, UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
