@@ -92,7 +92,7 @@ def test_the_last_step_is_what_a_job_of_this_stage_logged_last(tmp_path: Path) -
     log = tmp_path / "stages.log"
     assert progress.last_step(log, 0) == ""
     log.write_text("12:00:01 generate took 8.3 s\n")
-    begin = progress.size_bytes(log)
+    begin = log.stat().st_size
     assert (progress.last_step(log, 0), progress.last_step(log, begin)) == (" (generate took 8.3 s)", "")
     with log.open("a") as file:
         file.write("2026-11-27T12:00:09Z [info] 12:00:09   at 50 events/s: offered 9 [airflow.x] loc=x:1\nWARN x\n")
@@ -103,7 +103,7 @@ def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -
     log = tmp_path / "airflow.log"
     log.write_text("12:00:01 generate took 8.3 s\n")
     watch = progress.Watch(BENCHMARK, log)
-    assert re.fullmatch(r"  starting, 0 s; about \d+ min left", watch.state())
+    assert re.fullmatch(r"  starting, 0 s in all; about \d+ min left", watch.state())
 
     def record(state: str) -> StageRecord:
         scope = {"experiment": "calm"}
@@ -115,4 +115,4 @@ def test_who_waits_is_told_the_stage_its_step_and_what_is_left(tmp_path: Path) -
     assert re.fullmatch(r"  generate calm, 0 s; about \d+ min left \(sorting\)", watch.state())
     watch.seen([record("done")])
     assert re.fullmatch(r"  between stages, 0 s in all; about \d+ min left", watch.state())
-    assert progress.Watch(None, log).state() == "  starting, 0 s"
+    assert progress.Watch(None, log).state() == "  starting, 0 s in all"

@@ -79,11 +79,8 @@ def _run(
             with Live(lambda: f"  preparing Airflow, {took(time.monotonic() - begin)}", sys.stdout):
                 home.prepare(environment)
             process = processes.Leader(command, environment, log)
-            try:
-                relay(process, RunLog(directory), Watch(benchmark, log))
-            finally:
-                # Airflow takes the end of a stage for a failure: it must be gone before it tries again
-                processes.stop(process, grace_seconds=home.RETRY_SECONDS - 1)
+            # Airflow takes the end of a stage for a failure: it must be gone before it tries again
+            relay(process, RunLog(directory), Watch(benchmark, log), home.RETRY_SECONDS - 1)
     except KeyboardInterrupt:
         tell("stopped")
         return 130

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+from streamgauge.base import processes
 from streamgauge.base.live import Live, tell, took
 from streamgauge.bench.measure import timing
 from streamgauge.catalog.run_log import RunLog, StageRecord
@@ -21,10 +22,9 @@ _TAIL_BYTES = 20_000
 
 
 class Watch:
-    """State of a run for who waits: its stage, the step that its log names last, and what is left."""
+    """State of a run for who waits: its stage, the step that its log names last, and what is left of a benchmark."""
 
     def __init__(self, benchmark: Benchmark | None, log: Path) -> None:
-        """Begins to watch. benchmark: what is left of it is told."""
         self._benchmark, self._log = benchmark, log
         self._began = self._stage_began = time.monotonic()
         self._log_begin = 0
@@ -34,7 +34,8 @@ class Watch:
     def seen(self, stages: list[StageRecord]) -> None:
         """Takes the attempts at stages so far."""
         if len(stages) > len(self.stages):
-            self._stage_began, self._log_begin = time.monotonic(), size_bytes(self._log)
+            self._stage_began = time.monotonic()
+            self._log_begin = self._log.stat().st_size if self._log.exists() else 0
         self.stages = stages
 
     @property
@@ -47,31 +48,30 @@ class Watch:
     def state(self) -> str:
         """The line for who waits."""
         now, left = time.monotonic(), f"; {self.left}" if self.left else ""
-        if not self.stages:
-            return f"  starting, {took(now - self._began)}{left}"
         running = [one for one in self.stages if one.state == "started"]
         if not running:
-            return f"  between stages, {took(now - self._began)} in all{left}"
+            return f"  {'between stages' if self.stages else 'starting'}, {took(now - self._began)} in all{left}"
         what = " ".join([running[-1].stage, *running[-1].scope.values()])
         step = last_step(self._log, self._log_begin)
         return f"  {what}, {took(now - self._stage_began)}{left}{step}"
 
 
-def relay(process: subprocess.Popen[bytes], run_log: RunLog, watch: Watch) -> None:
-    """Reports each stage's start and end, and the step in between, until the process ends."""
+def relay(process: processes.Leader, run_log: RunLog, watch: Watch, grace_seconds: float = 8.0) -> None:
+    """Reports each stage's start and end until the process ends; whatever ends this call ends all of its processes."""
     running = True
-    with Live(watch.state, sys.stdout):
-        while running:
-            running = process.poll() is None
-            stages = run_log.stages()
-            watch.seen(stages)
-            for stage in stages:
-                if watch.told.get(stage.attempt) != stage.state:
-                    watch.told[stage.attempt] = stage.state
-                    rest = f"  ({watch.left})" if stage.state == "started" and watch.left else ""
-                    tell(line(stage) + rest)
-            if running:
-                time.sleep(POLL_SECONDS)
+    try:
+        with Live(watch.state, sys.stdout):
+            while running:
+                running = process.poll() is None
+                watch.seen(run_log.stages())
+                for stage in watch.stages:
+                    if watch.told.get(stage.attempt) != stage.state:
+                        watch.told[stage.attempt] = stage.state
+                        tell(line(stage) + (f"  ({watch.left})" if stage.state == "started" and watch.left else ""))
+                if running:
+                    time.sleep(POLL_SECONDS)
+    finally:
+        processes.stop(process, grace_seconds=grace_seconds)
 
 
 def line(stage: StageRecord) -> str:
@@ -82,15 +82,11 @@ def line(stage: StageRecord) -> str:
     return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
 
 
-def size_bytes(log: Path) -> int:
-    return log.stat().st_size if log.exists() else 0
-
-
 def last_step(log: Path, begin: int) -> str:
     """The last line that a job logged after the first `begin` bytes, in brackets; empty without one."""
     try:
         with log.open("rb") as file:
-            file.seek(max(begin, size_bytes(log) - _TAIL_BYTES))
+            file.seek(max(begin, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""

@@ -52,24 +52,15 @@ def run(
     watch = Watch(None, log)
     watch.told = {stage.attempt: stage.state for stage in records.stages()}
     for steps in together(planned):
-        before = [records.latest(stage.name, **scope) for stage, scope in steps]
-        due = [
-            (stage, scope, last)
-            for (stage, scope), last in zip(steps, before, strict=True)
-            if last is None or last.state != "done" or stage.name == only
-        ]
+        known = [(stage, scope, records.latest(stage.name, **scope)) for stage, scope in steps]
+        due = [one for one in known if one[2] is None or one[2].state != "done" or one[0].name == only]
         if due:
             given = [[stage.job, *arguments, *stage.arguments(scope)] for stage, scope, _ in due]
-            process = _submitted(given, master or "local[2]", log, claim)
-            try:
-                relay(process, records, watch)
-            finally:  # whatever ends this call ends all of its processes
-                processes.stop(process)
+            relay(_submitted(given, master or "local[2]", log, claim), records, watch)
         for stage, scope, last in due:
             record = records.latest(stage.name, **scope)
             if record is None or record == last:
-                name = " ".join([stage.name, *scope.values()])
-                raise UserError(f"{name}: spark-submit failed before the stage began; see the end of {log}")
+                raise UserError(f"{stage.name}: spark-submit failed before the stage began; see the end of {log}")
             if record.state != "done":
                 return 1
     tell(f"records: {directory}")
@@ -114,8 +105,7 @@ def together(planned: Sequence[Step]) -> list[list[Step]]:
 def _submitted(given: Sequence[Sequence[str]], master: str, log: Path, claim: Mapping[str, str]) -> processes.Leader:
     """Starts spark-submit. given: of each stage, its job and the job's arguments."""
     parameters = settings(master, {}, [json.dumps(given)], python=sys.executable, stays=True)
-    submit = Path(sys.executable).with_name("spark-submit")
     conf = [part for key, value in parameters["conf"].items() for part in ("--conf", f"{key}={value}")]
-    application = str(shipped("jobs/several.py"))
-    command = [str(submit), "--master", master, *conf, application, *parameters["application_args"]]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master, *conf]
+    command += [str(shipped("jobs/several.py")), *parameters["application_args"]]
     return processes.Leader(command, {**os.environ, **parameters["env_vars"], **claim}, log)

@@ -115,7 +115,6 @@ def job(named: str = "") -> Iterator[Job]:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    code = 0
     try:
         store = Store(args.artifacts)
         run = RunLog(store.run(args.run_id))
@@ -140,14 +139,11 @@ def job(named: str = "") -> Iterator[Job]:
                 metrics.distribution("stage", "seconds").update(seconds)
                 log.info("%s took %.1f s", stage, seconds)
     except UserError as problem:
-        print(f"streamgauge {stage}: {problem}", file=sys.stderr)
-        code = 2
+        print(f"streamgauge {stage}: {problem}", file=sys.stderr, flush=True)
+        sys.exit(2)
     except Outage as problem:
-        print(f"streamgauge {stage}: worth another try: {problem}", file=sys.stderr)
-        code = 3
-    if code:
-        sys.stderr.flush()
-        sys.exit(code)
+        print(f"streamgauge {stage}: worth another try: {problem}", file=sys.stderr, flush=True)
+        sys.exit(3)
 
 
 def _arguments(stage: str) -> argparse.Namespace:
