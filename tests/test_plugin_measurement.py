@@ -71,6 +71,7 @@ def test_a_cell_is_measured_by_the_job_of_all_measurements(plugin: Path, tmp_pat
     ended = RunLog(directory).latest(NAME, **CELL.model_dump())
     assert ended is not None
     assert (ended.state, ended.outcome["longest_pause_s"]) == ("done", pause_s)
+    assert ended.outcome["settings"] == config.fingerprint(bench.benchmark)
     (figure,) = read_jsonl(directory / "results.jsonl")
     assert [figure[key] for key in ("metric", "unit", "value", "valid", "experiment", "workload", "system")] == [
         "longest_pause_s", "s", pause_s, True, "e", "all", "known",
@@ -245,7 +246,7 @@ def test_what_is_not_as_declared_is_one_line(tmp_path: Path, monkeypatch: pytest
         (None, "returned NoneType, allowed: a mapping of facts, such as {}"),
         (
             {"key": "k"},
-            "returned the key key, allowed: none of artifact, key, python_cpu_seconds, reused, spark, system",
+            "returned the key key, allowed: none of artifact, key, python_cpu_seconds, reused, settings, spark, system",
         ),
         ({"n": np.int64(1)}, "returned 'n': int64, allowed: JSON, which is text, numbers of Python, true, false"),
         ({"n": [{"m": {1}}]}, "returned 'n': list, allowed: JSON, "),

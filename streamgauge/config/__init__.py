@@ -10,7 +10,7 @@ from streamgauge.config.measuring import RELEASE_METRICS, RELEASE_RATE, Offered,
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nexmark import Nexmark
 from streamgauge.config.nightly import Nightly, Notifier, Webhook
-from streamgauge.config.reading import BENCHMARK, keep, load, of_run, parse, schema
+from streamgauge.config.reading import BENCHMARK, fingerprint, keep, load, of_run, parse, schema
 from streamgauge.config.source import Source, TimeColumn
 from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 from streamgauge.config.systems import System
@@ -43,6 +43,7 @@ __all__ = [
     "TimeColumn",
     "Webhook",
     "Workload",
+    "fingerprint",
     "keep",
     "load",
     "of_run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
@@ -12,7 +13,7 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.base import secrets
-from streamgauge.base.canonical import has_its_sha256
+from streamgauge.base.canonical import canonical, has_its_sha256
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.field_types import Model
 from streamgauge.base.jsonl import read_record, write_record
@@ -177,6 +178,11 @@ BENCHMARK = "benchmark.json"
 def keep(benchmark: Benchmark, run: Path) -> None:
     """Records the benchmark in a run's directory, without its secrets."""
     write_record(run / BENCHMARK, secrets.masked(benchmark.model_dump(mode="json")))
+
+
+def fingerprint(benchmark: Benchmark) -> str:
+    """Hash (16 hex digits) of all settings of a benchmark, with *** for secrets."""
+    return hashlib.sha256(canonical(secrets.masked(benchmark.model_dump(mode="json"))).encode()).hexdigest()[:16]
 
 
 def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:

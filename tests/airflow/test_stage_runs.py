@@ -13,8 +13,9 @@ import pytest
 from streamgauge.app.airflow import progress
 from streamgauge.app.airflow.stage_runs import tasks, together
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.run_log import StageRecord
-from streamgauge.config import Benchmark, parse
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog, StageRecord
+from streamgauge.config import Benchmark, fingerprint, parse
 from streamgauge.config.sections import benchmark_model
 from tests.e2e.processes import COMMAND, write_config
 
@@ -67,6 +68,30 @@ def test_a_measurement_after_turns_waits_for_the_streams_of_all_experiments() ->
         "turns",
         *("example_pauses calm all one", "example_pauses wild all one"),
     ]
+
+
+def test_a_stage_that_is_done_is_left_out_with_the_same_settings_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[str] = []
+
+    def run(benchmark: Benchmark) -> list[str]:
+        def submit(given: list[list[str]], *_: object) -> None:
+            for stage, *_ in given:
+                submitted.append(stage)
+                with RunLog(tmp_path / "runs" / "r").stage(stage, {}) as facts:
+                    facts["settings"] = fingerprint(benchmark)
+
+        submitted.clear()
+        monkeypatch.setattr(stage_runs, "_submitted", submit)
+        monkeypatch.setattr(stage_runs, "relay", lambda *_: None)
+        file = tmp_path / "b.yaml"
+        assert stage_runs.run(file, benchmark, Store(tmp_path), {}, only="analyze", run_id="r", claim={}) == 0
+        return list(submitted)
+
+    assert run(BENCHMARK) == ["ingest", "analyze"]
+    assert run(BENCHMARK) == ["analyze"]
+    assert run(BENCHMARK.model_copy(update={"scale": 0.5})) == ["ingest", "analyze"]
 
 
 def test_an_unknown_stage_is_one_line_with_those_that_the_benchmark_has() -> None:

@@ -17,9 +17,9 @@ from streamgauge.base.live import tell
 from streamgauge.base.places import here
 from streamgauge.base.shipped import shipped
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.stages import Stage, needed_before, scopes_of, stages_of
-from streamgauge.config import Benchmark
+from streamgauge.config import Benchmark, fingerprint
 
 Step = tuple[Stage, dict[str, str]]
 
@@ -37,7 +37,7 @@ def run(
 ) -> int:
     """Runs the stages, one after another; returns 0, or 1 once a stage has failed.
 
-    only: None runs every stage. One that this run has finished is left out; `only` itself always runs.
+    only: None runs every stage. One that this run has finished with these settings is left out; `only` always runs.
     claim: environment variables that tell a process of this run's claim.
     Raises UserError for a stage that the benchmark does not have.
     """
@@ -45,7 +45,7 @@ def run(
     directory = store.run(run_id)
     log = here(directory) / "stages.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    records = RunLog(directory)
+    records, asked = RunLog(directory), fingerprint(benchmark)
     tell(f"run {run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
     arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
     arguments += ["--overrides", json.dumps(overrides)]
@@ -53,7 +53,7 @@ def run(
     watch.told = {stage.attempt: stage.state for stage in records.stages()}
     for steps in together(planned):
         known = [(stage, scope, records.latest(stage.name, **scope)) for stage, scope in steps]
-        due = [one for one in known if one[2] is None or one[2].state != "done" or one[0].name == only]
+        due = [one for one in known if one[0].name == only or not _is_done(one[2], asked)]
         if due:
             given = [[stage.job, *arguments, *stage.arguments(scope)] for stage, scope, _ in due]
             relay(_submitted(given, master or "local[2]", log, claim), records, watch)
@@ -65,6 +65,11 @@ def run(
                 return 1
     tell(f"records: {directory}")
     return 0
+
+
+def _is_done(last: StageRecord | None, asked: str) -> bool:
+    """True if the last attempt at a stage ended well, with the settings that are asked now."""
+    return last is not None and (last.state, last.outcome.get("settings")) == ("done", asked)
 
 
 def tasks(benchmark: Benchmark, only: str | None) -> list[Step]:

@@ -96,7 +96,11 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     rows = [
         {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
     ]  # fmt: skip
-    lines = [f"{' '.join(key)}  {one[key].text} → {other[key].text}" for key in shared]
+    lines = [
+        f"{' '.join(key)}  {one[key].text} → {other[key].text}"
+        f"{'' if one[key].config_hash == other[key].config_hash else '  (other settings)'}"
+        for key in shared
+    ]
     tell("\n".join(lines), {"before": before, "after": after, "figures": rows}, as_json)
 
 

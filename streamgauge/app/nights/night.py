@@ -208,18 +208,14 @@ class Night:
         """Measures one subject again, and judges all of its suspects."""
         first, change = some[0]
         before = first.sound[change.index - 1]
-        try:
-            earlier = self._as_recorded(before.run_id)
-        except UserError as problem:  # what it measured may have had other settings
-            yield from (self._open(one, change, str(problem)) for one, change in some)
+        if why := self._differs(before.run_id, first.subject):
+            yield from (self._open(one, change, why) for one, change in some)
             return
-        old, edits = self._as_of(earlier, first.subject), edited(earlier, self.benchmark, first.subject)
+        old = self._as_of(before.run_id, first.subject)
         same, shared = old.systems == self.benchmark.systems, None
         for one, change in some:
             moment = one.sound[change.index].at
             try:
-                if edits:
-                    raise UserError(_changed(before.run_id, edits))
                 if same and (one.head.metric in (RATE, PER_UNIT, SECONDS) or self.benchmark.search.in_turns):
                     raise UserError("nights and reruns measure this figure in different ways; later nights will decide")
                 if shared is None:
@@ -254,12 +250,8 @@ class Night:
 
     def _of_package(self, one: Series, change: Change) -> NightLine:
         """Leaves a suspect figure of a package open; its line says so if its settings have changed."""
-        before = one.sound[change.index - 1].run_id
-        try:
-            edits = edited(self._as_recorded(before), self.benchmark, one.subject, packages=True)
-        except UserError as problem:
-            return self._open(one, change, str(problem))
-        return self._open(one, change, _changed(before, edits) if edits else OF_PACKAGE)
+        why = self._differs(one.sound[change.index - 1].run_id, one.subject, packages=True)
+        return self._open(one, change, why or OF_PACKAGE)
 
     def _open(self, one: Series, change: Change, why: str) -> NightLine:
         rerun = Rerun(change=change, why=why)
@@ -270,8 +262,17 @@ class Night:
         """Returns the benchmark of that run. Raises UserError if the run has not kept a readable one."""
         return of_run(self.store.root / "runs" / run_id, self.benchmark)
 
-    def _as_of(self, earlier: Benchmark, subject: Subject) -> Benchmark:
-        """Returns tonight's benchmark with the system as it was then."""
+    def _differs(self, run_id: str, subject: Subject, *, packages: bool = False) -> str:
+        """Says why figures of that run are not compared with tonight's, as settings differ or are not known."""
+        try:
+            edits = edited(self._as_recorded(run_id), self.benchmark, subject, packages=packages)
+        except UserError as problem:
+            return str(problem)
+        return f"the benchmark is not what it was in {run_id} ({', '.join(edits)})" if edits else ""
+
+    def _as_of(self, run_id: str, subject: Subject) -> Benchmark:
+        """Returns tonight's benchmark with the system as it was in that run. Raises UserError."""
+        earlier = self._as_recorded(run_id)
         past = {system.name: system for system in earlier.systems if system.name == subject.system}
         systems = tuple(past.get(system.name, system) for system in self.benchmark.systems)
         return self.benchmark.model_copy(update={"systems": systems})
@@ -332,10 +333,6 @@ def _described(comparison: Comparison) -> str:
     interval = f"({low} to {high})" if comparison.interval else f"({comparison.reason})"
     floor, detectable = _percent(comparison.noise_floor), _percent(comparison.detectable_effect)
     return f"{_percent(comparison.ratio - 1, '+')} {interval}; noise floor {floor}, detectable effect {detectable}"
-
-
-def _changed(run_id: str, edits: Sequence[str]) -> str:
-    return f"the benchmark is not what it was in {run_id} ({', '.join(edits)})"
 
 
 def _since(one: Series, change: Change) -> str:

@@ -27,16 +27,16 @@ START_SECONDS = 120.0
 END_SECONDS = 10.0
 
 
-def drivers(
-    stream: Artifact,
-    replay: Replay,
-    *,
-    tick: Tick,
-    columns: dict[str, str],
-    line: bool = False,
-    salted: Sequence[str] = (),
-    others: Sequence[Artifact] = (),
-) -> Drivers:
+class Sent(TypedDict):
+    """What drivers send of a stream. line: the original line, too. salted: the key columns of `densify`."""
+
+    tick: Tick
+    columns: dict[str, str]  # declared ones
+    line: NotRequired[bool]
+    salted: NotRequired[Sequence[str]]
+
+
+def drivers(stream: Artifact, replay: Replay, *, others: Sequence[Artifact] = (), **sent: Unpack[Sent]) -> Drivers:
     """Returns the processes at replay.remote, or else a `Fleet` on this host. Raises UserError.
 
     others: streams that take turns with the first one, in processes on this host.
@@ -46,19 +46,8 @@ def drivers(
             raise UserError(
                 "replay.remote: found drivers by hand, which serve one stream; allowed: none, or one stream"
             )
-        return RemoteDrivers.at(stream, replay, tick=tick, columns=columns, line=line, salted=salted)
-    rest = [other.path for other in others]
-    return Fleet(stream.path, replay, tick=tick, columns=columns, line=line, salted=salted, others=rest)
-
-
-class Sent(TypedDict):
-    """Keywords of `drivers`."""
-
-    tick: Tick
-    columns: dict[str, str]
-    line: NotRequired[bool]
-    salted: NotRequired[Sequence[str]]
-    others: NotRequired[Sequence[Artifact]]
+        return RemoteDrivers.at(stream, replay, **sent)
+    return Fleet(stream.path, replay, others=[other.path for other in others], **sent)
 
 
 class KeptDrivers:
@@ -78,11 +67,13 @@ class KeptDrivers:
         self._kept.clear()
         self._stack.close()
 
-    def __call__(self, stream: Artifact, replay: Replay, **sent: Unpack[Sent]) -> AbstractContextManager[Drivers]:
+    def __call__(
+        self, stream: Artifact, replay: Replay, *, others: Sequence[Artifact] = (), **sent: Unpack[Sent]
+    ) -> AbstractContextManager[Drivers]:
         """Returns a block around the processes, which goes on without ending them. As `drivers`."""
-        key = repr((stream.path, replay, sent))
+        key = repr((stream.path, replay, others, sent))
         if key not in self._kept:
-            made: AbstractContextManager[Drivers] = drivers(stream, replay, **sent)
+            made: AbstractContextManager[Drivers] = drivers(stream, replay, others=others, **sent)
             self._kept[key] = self._stack.enter_context(made)
         self._kept[key].start()
         return nullcontext(self._kept[key])
@@ -100,16 +91,7 @@ class RemoteDrivers:
     servings: tuple[Serving, ...] = ()  # what each must serve
 
     @classmethod
-    def at(
-        cls,
-        stream: Artifact,
-        replay: Replay,
-        *,
-        tick: Tick,
-        columns: dict[str, str],
-        line: bool = False,
-        salted: Sequence[str] = (),
-    ) -> Self:
+    def at(cls, stream: Artifact, replay: Replay, **sent: Unpack[Sent]) -> Self:
         """Connects to each process, tells agents what to serve, and checks what each serves.
 
         Raises UserError when one is unreachable or serves something else.
@@ -125,6 +107,7 @@ class RemoteDrivers:
             )
         sha256 = str(stream.manifest.get("sha256", ""))
         endpoints, servings = [], []
+        columns, line, salted = sent["columns"], sent.get("line", False), sent.get("salted", ())
         for number, address in enumerate(replay.remote):
             host, _, port = address.rpartition(":")
             share = number, replay.shares
@@ -137,7 +120,7 @@ class RemoteDrivers:
                 raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
             endpoints.append(endpoint)
             servings.append(serving)
-        return cls(tuple(endpoints), tick, columns, line, stream.key, tuple(servings))
+        return cls(tuple(endpoints), sent["tick"], columns, line, stream.key, tuple(servings))
 
     def start(self) -> None:
         """Tells agents again what to serve, in case one was restarted. Whoever started an agent keeps it running."""
@@ -176,22 +159,11 @@ class Fleet:
     """Driver processes on this host: `with Fleet(...) as fleet: run_trial(system, fleet, …)`.
 
     They end with the block, or with this process. stream: the directory of a finished stream artifact.
-    columns: the declared columns to send. salted: the key columns of `densify`. line: send the original line too.
     others: directories of streams that take turns with it.
     """
 
-    def __init__(
-        self,
-        stream: Path,
-        replay: Replay,
-        *,
-        tick: Tick,
-        columns: dict[str, str],
-        line: bool = False,
-        salted: Sequence[str] = (),
-        others: Sequence[Path] = (),
-    ) -> None:
-        self.tick, self.columns, self.line = tick, columns, line
+    def __init__(self, stream: Path, replay: Replay, *, others: Sequence[Path] = (), **sent: Unpack[Sent]) -> None:
+        self.tick, self.columns, self.line = sent["tick"], sent["columns"], sent.get("line", False)
         if replay.processes > replay.partitions:
             raise UserError(
                 f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"
@@ -199,7 +171,10 @@ class Fleet:
         cpus = ",".join(map(str, replay.cpus)) if replay.cpus else None
         settings = Settings(stream=str(stream), others=tuple(map(str, others)), cpus=cpus, until_stdin_closes=True)
         shares = [(number, replay.processes) for number in range(replay.processes)]
-        servings = [Serving.of(replay, "", columns, line, salted, share, replay.processes) for share in shares]
+        salted = sent.get("salted", ())
+        servings = [
+            Serving.of(replay, "", self.columns, self.line, salted, share, replay.processes) for share in shares
+        ]
         self._tasks = [settings.model_copy(update={"serving": serving}).model_dump_json() for serving in servings]
         self._processes: list[Child] = []
         self._endpoints: list[Endpoint] = []

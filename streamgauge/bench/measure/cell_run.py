@@ -31,7 +31,7 @@ from streamgauge.records.result import Result
 from streamgauge.streams.keys import stream_key
 
 #: facts in the log of stages that the stage itself tells, or that others read as such
-_OWN_FACTS = "artifact, key, python_cpu_seconds, reused, spark, system"
+_OWN_FACTS = "artifact, key, python_cpu_seconds, reused, settings, spark, system"
 _FACT = TypeAdapter(dict[str, JsonValue])
 
 

@@ -78,8 +78,10 @@ def _before(records: Records) -> Block:
         if shared := run_summary.shared(theirs, mine):
             rows: list[list[Cell]] = [_row(key, theirs[key], mine[key]) for key in shared]
             columns = ["cell", "figure", "before", "its interval", "now", "its interval"]
+            changed = sum(theirs[key].config_hash != mine[key].config_hash for key in shared)
+            settings = [f"Of its figures here, {changed} had other settings"] if changed else []
             noise = "With one run on each side, a difference cannot be told from the noise between runs"
-            caption = _sentences(records, f"{path.name} was the run before", noise, *problems.values())
+            caption = _sentences(records, f"{path.name} was the run before", *settings, noise, *problems.values())
             return Table(columns, rows, caption, cards=True)
     none = "these artifacts hold no earlier run with a figure of the same cells"
     return Hole("No run before", _sentences(records, none, *problems.values()))

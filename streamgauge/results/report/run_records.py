@@ -235,19 +235,22 @@ class Records:
     def _cell(self, cell: Cell) -> CellRecord:
         scope = cell.model_dump()
         place = self.directory / "cells" / cell.name
-        search = self.of_cell(cell, "search", SearchAnswer)
+        search, status = self.of_cell(cell, "search", SearchAnswer), self.status("search", **scope)
         windows = self._sound(lambda: MeasuredWindow.read_log(place / WINDOWS)) or []
         trials = self._sound(lambda: MeasuredTrial.read_log(place / TRIALS)) or []
-        plan = _shown_plan(search, windows, trials)
+        latency = self._sound(lambda: LatencyRun.read_all(place / LATENCY)) or []
         runs = self._sound(lambda: LatencyTrial.read_log(place / LATENCY_TRIALS)) or []
+        if status.outcome in ("failed", "unfinished") and search and windows and windows[-1].plan != search.plan:
+            search, latency, runs = None, [], []  # of other settings than the search that has not ended
+        plan = _shown_plan(search, windows, trials)
         return CellRecord(
             cell,
-            self.status("search", **scope),
+            status,
             self.status("latency", **scope),
             [line for line in windows if line.plan == plan],
             [line for line in trials if line.plan == plan],
             search,
-            self._sound(lambda: LatencyRun.read_all(place / LATENCY)) or [],
+            latency,
             list({run.fraction: run for run in runs}.values()),  # a retried stage measures every fraction again
         )
 

@@ -132,6 +132,7 @@ def job(named: str = "") -> Iterator[Job]:
         with current.pipeline.start(), metrics.step(stage):
             try:
                 with run.stage(stage, scope) as current.outcome:
+                    current.outcome["settings"] = config.fingerprint(benchmark)
                     yield current
                     current.outcome["python_cpu_seconds"] = round(time.process_time() - cpu, 3)
             finally:
