@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.latency import stage
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
@@ -38,6 +40,20 @@ def test_a_search_is_not_shown_whose_settings_are_not_those_of_the_one_that_has_
     (shown,) = Records(bench.benchmark, bench.store, "r").cells
     assert shown.search
     assert (shown.search.plan, [line.plan for line in shown.windows]) == ("a", ["a"])
+
+
+def test_latencies_at_fractions_of_an_earlier_rate_are_not_shown(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, latency={"fractions": [0.5], "rates": [300], "seconds": 0.3})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    cell_run.directory.mkdir(parents=True)
+    answer = SearchAnswer(outcome="found", sustainable_rate_events_per_s=1000.0, plan=cell_run.plan_key)
+    answer.write(cell_run.directory / "search.json")
+    assert [run.rate_events_per_s for run in stage.run(cell_run)] == [500.0, 300.0]
+    again_found = answer.model_copy(update={"sustainable_rate_events_per_s": 2000.0})
+    again_found.write(cell_run.directory / "search.json")  # and the second attempt at the stage latency died
+    (shown,) = Records(bench.benchmark, bench.store, "r").cells
+    for runs in (shown.latency, shown.latency_trials):
+        assert [(run.common, run.rate_events_per_s) for run in runs] == [(True, 300.0)]
 
 
 def test_a_figure_beside_one_of_other_settings_says_so(tmp_path: Path) -> None:

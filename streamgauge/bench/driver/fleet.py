@@ -28,7 +28,7 @@ END_SECONDS = 10.0
 
 
 class Sent(TypedDict):
-    """What drivers send of a stream. line: the original line, too. salted: the key columns of `densify`."""
+    """Parts of a stream that drivers send. line: the original line, too. salted: the key columns of `densify`."""
 
     tick: Tick
     columns: dict[str, str]  # declared ones

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -242,6 +243,7 @@ class Records:
         runs = self._sound(lambda: LatencyTrial.read_log(place / LATENCY_TRIALS)) or []
         if status.outcome in ("failed", "unfinished") and search and windows and windows[-1].plan != search.plan:
             search, latency, runs = None, [], []  # of other settings than the search that has not ended
+        latency, runs = [one for one in latency if _is_of(search, one)], [one for one in runs if _is_of(search, one)]
         plan = _shown_plan(search, windows, trials)
         return CellRecord(
             cell,
@@ -251,7 +253,7 @@ class Records:
             [line for line in trials if line.plan == plan],
             search,
             latency,
-            list({run.fraction: run for run in runs}.values()),  # a retried stage measures every fraction again
+            list({(run.common, run.rate_events_per_s): run for run in runs}.values()),  # a retried stage has all again
         )
 
     def of_cell(self, cell: Cell, name: str, model: type[R]) -> R | None:
@@ -282,6 +284,12 @@ class Records:
         """Raises Mistakes, a line for each, if records that were read so far are damaged."""
         if self.damaged:
             raise Mistakes(list(dict.fromkeys(self.damaged)))
+
+
+def _is_of(search: SearchAnswer | None, run: LatencyRun | LatencyTrial) -> bool:
+    """False for a run at a fraction of another rate than the search found: an earlier search had found that one."""
+    rate = search.sustainable_rate_events_per_s if search else None
+    return run.common or rate is None or math.isclose(run.rate_events_per_s, run.fraction * rate, rel_tol=1e-6)
 
 
 def _shown_plan(search: SearchAnswer | None, windows: list[MeasuredWindow], trials: list[MeasuredTrial]) -> str | None:

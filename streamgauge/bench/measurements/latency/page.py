@@ -32,7 +32,7 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
 def _predicted(record: CellRecord) -> Table:
     """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
     model = typical(record.search)
-    measured = {run.fraction: settled_age(run) for run in record.latency_trials}
+    measured = {(run.common, run.rate_events_per_s): settled_age(run) for run in record.latency_trials}
     rows: list[list[Cell]] = []
     for run in record.latency:
         predicted: Cell = MISSING
@@ -45,7 +45,7 @@ def _predicted(record: CellRecord) -> Table:
                 load_of(run),
                 number(run.rate_events_per_s),
                 predicted,
-                number(measured.get(run.fraction)),
+                number(measured.get((run.common, run.rate_events_per_s))),
                 settled,
                 run.reason,
             ]
