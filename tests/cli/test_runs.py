@@ -74,7 +74,7 @@ def test_show(artifacts: Path) -> None:
     (cell := artifacts / "runs" / "two" / "cells" / "e.w.s").mkdir(parents=True)
     write_json(cell / "search.json", {"version": 1, "outcome": "found", "lost_at_own_speed": loss})
     assert call(artifacts, "runs", "show", "two", "--json").json["lost_at_own_speed"] == {
-        "e.w.s": loss | {"partly": 0, "windows": None}
+        "e.w.s": loss | {"partly": 0, "windows": None, "between": None}
     }
     assert (
         "e.w.s: at the stream's own speed the query loses 3 of 60 events (5.0 %), with a watermark after each event"
