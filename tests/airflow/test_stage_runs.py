@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.app.airflow import progress
+from streamgauge.app.airflow import progress, stage_runs
 from streamgauge.app.airflow.stage_runs import tasks, together
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
