@@ -6,6 +6,7 @@ Each function gives the bytes of some rows; `join` makes one ordered file of the
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -53,7 +54,7 @@ def _keyed(rows: pa.Table) -> Iterator[pa.Buffer | bytes]:
     return _joined(pc.fill_null(key, "").cast(pa.binary()), rows.column("line"), separator=b"\t")
 
 
-def _joined(*columns: pa.Array | pa.ChunkedArray, separator: bytes) -> Iterator[pa.Buffer | bytes]:
+def _joined(*columns: pa.Array | pa.ChunkedArray | pa.Scalar, separator: bytes | str) -> Iterator[pa.Buffer | bytes]:
     flat = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns]
     joined = pc.binary_join_element_wise(*flat, separator)
     for chunk in joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]:
@@ -62,17 +63,29 @@ def _joined(*columns: pa.Array | pa.ChunkedArray, separator: bytes) -> Iterator[
 
 
 def _json_lines(rows: pa.Table, *, json_source: bool) -> Iterator[pa.Buffer | bytes]:
-    """Yields the text of one JSON object a row, in some microseconds each. A line that is a JSON object stays one."""
-    rest = [name for name in rows.column_names if name != "line"]
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_floating(field.type):  # JSON knows neither NaN nor infinity
-            finite = pc.if_else(pc.is_finite(rows.column(place)), rows.column(place), pa.scalar(None, field.type))
-            rows = rows.set_column(place, field, finite)
+    """Yields the text of one JSON object a row, as json.dumps writes it. A line that is a JSON object stays one."""
     for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
-        lines = (line.decode().rstrip("\r\n") for line in batch.column("line").to_pylist())
-        texts = (line if json_source else json.dumps(line, ensure_ascii=False) for line in lines)
-        heads = (json.dumps(row, ensure_ascii=False)[:-1] for row in batch.select(rest).to_pylist())
-        yield "".join(f'{head}, "line": {line}}}\n' for head, line in zip(heads, texts, strict=True)).encode()
+        lines = pc.ascii_rtrim(batch.column("line").cast(pa.string()), characters="\r\n")
+        values = {name: batch.column(name) for name in batch.schema.names if name != "line"}
+        texts = [_json_texts(values[name]) for name in values] + [lines if json_source else _json_texts(lines)]
+        keys = [json.dumps(name, ensure_ascii=False) for name in (*values, "line")]
+        pieces = [piece for key, text in zip(keys, texts, strict=True) for piece in (pa.scalar(f", {key}: "), text)]
+        pieces[0] = pa.scalar("{" + f"{keys[0]}: ")
+        yield from _joined(*pieces, pa.scalar("}\n"), separator="")
+
+
+def _json_texts(values: pa.Array) -> pa.Array:
+    """Returns the JSON of each value: null for none, and for a number that JSON does not know."""
+    if pa.types.is_integer(values.type):
+        texts = values.cast(pa.string())
+    elif pa.types.is_floating(values.type):
+        texts = pa.array([json.dumps(value) if math.isfinite(value or 0) else None for value in values.to_pylist()])
+        texts = texts.cast(pa.string())
+    elif pc.any(pc.match_substring_regex(values, r'[\x00-\x1f"\\]')).as_py():
+        texts = pa.array([json.dumps(value, ensure_ascii=False) for value in values.to_pylist()], pa.string())
+    else:
+        texts = pc.binary_join_element_wise('"', values, '"', "")
+    return pc.fill_null(texts, "null")
 
 
 def join(directory: Path, parts: list[str], whole: str) -> str:
