@@ -21,7 +21,7 @@ WITH_CONSTANTS = ConfigDict(ser_json_inf_nan="constants")
 class Part(BaseModel):
     """Part of a record: frozen, and without keys that nobody knows. A number may be infinite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of it."""
