@@ -28,6 +28,10 @@ ENGINES = Parts(
     },
     "Class",
 )
+#: a value that names nothing
+_PLAIN = re.compile(r"true|false|-?\d+(\.\d+)?[A-Za-z]*")
+#: an option of a JVM that names no file and no command
+_JVM_SIZE = re.compile(r"-X(ms|mx|mn|ss)\d+[kKmMgG]?|-Xshare:auto|-XX:[+-]\w+|-XX:(?!On)\w+=\d+[kKmMgG]?")
 #: what a user's own engine is called
 OWN = "package.module:Class"
 #: the engine of a system that names none
@@ -128,6 +132,15 @@ class System(Model):
     def installed_by(self, versions: Mapping[str, str]) -> str | None:  # noqa: ARG002 - `make setup` is enough
         """Returns the command that installs these versions of the engine; None if `make setup` does."""
         return None
+
+
+def naming_code(conf: Mapping[str, str]) -> list[str]:
+    """Lists the keys of an engine's settings whose values may name code that it loads: no numbers, sizes and flags."""
+    return [
+        key
+        for key, value in conf.items()
+        if not _PLAIN.fullmatch(value) and not all(map(_JVM_SIZE.fullmatch, value.split()))
+    ]
 
 
 def resolved(base: Path, **names: str | None) -> dict[str, str]:

@@ -18,6 +18,7 @@ import pytest
 from pyarrow import fs
 
 from streamgauge.base import answering, places
+from streamgauge.config.systems import naming_code
 from tests.command import Answer, Call, run
 from tests.hostile.draw import MARK, MARKERS, SOUND
 from tests.hostile.strangers import stranger
@@ -180,6 +181,19 @@ def test_a_signal_ends_the_wait_for_a_store() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("value", "is_code"),
+    [
+        ("200", False), ("2.5s", False), ("true", False), ("-Xms3g -Xmn1500m", False), ("", False),
+        ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto", False),
+        ("x.jar", True), ("-javaagent:x.jar", True), ("-Xmx2g -agentpath:/x.so", True), ("-XX:OnError=7", True),
+        ("-XX:OnOutOfMemoryError=kill", True), ("-XX:VMOptionsFile=x", True), ("@x", True), ("-cp x", True),
+    ],
+)  # fmt: skip
+def test_a_setting_that_may_name_code(value: str, is_code: bool) -> None:
+    assert naming_code({"spark.x": value}) == (["spark.x"] if is_code else [])
 
 
 EVERYTHING = {

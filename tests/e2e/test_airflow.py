@@ -174,14 +174,12 @@ def nights(started: Started) -> Nights:
         wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 400)
         airflow, orphans = started.processes_and_those_of_its_job()
         assert len(orphans) > 1, "the job, and its driver"
-        kill(airflow)
-        started.process.wait(timeout=30)
-        held = [process for process in orphans if alive(process) and not is_submit(process)]
-        for process in held:  # as if it hung: it must neither end by itself nor measure on
-            with suppress(psutil.NoSuchProcess):
+        for process in orphans:  # as if it hung: it must neither end by itself nor measure on
+            if not is_submit(process):
                 process.suspend()
         before = windows.read_bytes()
-        assert held
+        kill(airflow)
+        started.process.wait(timeout=30)
 
         started.start()
         tasks["second"] = started.airflow.finished(DAG, "second", ["stuck"])

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import tools
-from streamgauge.config.systems import Reached, Semantics, System, resolved
+from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
@@ -79,8 +79,8 @@ class FlinkSettings(System):
     def reached(self) -> Iterator[Reached]:
         if self.flink_home:
             yield Reached("program", "flink_home", self.flink_home)
-        if self.conf:  # Flink loads jars and agents that its settings name
-            yield Reached("code", "conf", ", ".join(self.conf))
+        if keys := naming_code(self.conf):  # Flink loads jars and agents that its settings name
+            yield Reached("code", "conf", ", ".join(keys))
 
     def home(self) -> Path:
         """The folder of Flink's bin, conf and lib. Raises UserError if `make flink` was not run."""

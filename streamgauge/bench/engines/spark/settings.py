@@ -13,7 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay
 from streamgauge.base.shipped import tools
 from streamgauge.base.units import Duration
-from streamgauge.config.systems import Reached, Semantics, System, resolved
+from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
 
@@ -101,8 +101,8 @@ class SparkSettings(System):
         for key, name in (("master", self.master), ("checkpoints", self.checkpoints or "")):
             if "://" in name:
                 yield Reached("host", key, name)
-        if self.conf:  # Spark loads jars, plugins and agents that its settings name
-            yield Reached("code", "conf", ", ".join(self.conf))
+        if keys := naming_code(self.conf):  # Spark loads jars, plugins and agents that its settings name
+            yield Reached("code", "conf", ", ".join(keys))
 
     def home(self) -> Path:
         """Returns spark_home, else the PySpark beside its Python, else the built-in one. Raises UserError."""
