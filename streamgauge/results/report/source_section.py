@@ -157,12 +157,12 @@ def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
     columns = [
         by_part.column,
         "events",
-        "out of order within",
+        "out of order",
         "longest delay",
-        "behind the stream, median",
+        "behind, median",
         "behind, most",
         "longest idle",
-        f"idle over {show_ticks(by_part.idle, tick)}",
+        f"idle > {show_ticks(by_part.idle, tick)}",
     ]
     parts = sorted(by_part.parts, key=lambda part: -part.events)[:SHOWN_PARTS]
     rows: list[list[Cell]] = [
