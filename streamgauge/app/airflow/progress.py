@@ -29,7 +29,7 @@ class Watch:
         self._began = self._stage_began = time.monotonic()
         self._log_begin = 0
         self.stages: list[StageRecord] = []
-        self.told: dict[str, str] = {}  # the state of each attempt that was reported last
+        self.reported: dict[str, str] = {}  # the state of each attempt that was reported last
 
     def seen(self, stages: list[StageRecord]) -> None:
         """Takes the attempts at stages so far."""
@@ -65,8 +65,8 @@ def relay(process: processes.Leader, run_log: RunLog, watch: Watch, grace_second
                 running = process.poll() is None
                 watch.seen(run_log.stages())
                 for stage in watch.stages:
-                    if watch.told.get(stage.attempt) != stage.state:
-                        watch.told[stage.attempt] = stage.state
+                    if watch.reported.get(stage.attempt) != stage.state:
+                        watch.reported[stage.attempt] = stage.state
                         tell(line(stage) + (f"  ({watch.left})" if stage.state == "started" and watch.left else ""))
                 if running:
                     time.sleep(POLL_SECONDS)

@@ -50,7 +50,7 @@ def run(
     arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
     arguments += ["--overrides", json.dumps(overrides)]
     watch = Watch(None, log)
-    watch.told = {stage.attempt: stage.state for stage in records.stages()}
+    watch.reported = {stage.attempt: stage.state for stage in records.stages()}
     for steps in together(planned):
         known = [(stage, scope, records.latest(stage.name, **scope)) for stage, scope in steps]
         due = [one for one in known if one[0].name == only or not _is_done(one[2], asked)]
