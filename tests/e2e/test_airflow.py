@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -122,11 +121,17 @@ def is_submit(process: psutil.Process) -> bool:
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """Kills all processes at once, so that none reacts to the end of another."""
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+    """Kills all processes, each before its parent, while all stand still: none reacts to the end of another.
+
+    A group of processes that loses its last parent outside gets SIGHUP if one of them stands still: these go first.
+    """
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    for process in reversed(processes):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+            wait_for(lambda process=process: not alive(process), "end of a process", 30)  # type: ignore[misc]
     psutil.wait_procs(processes, timeout=30)
 
 
@@ -174,12 +179,14 @@ def nights(started: Started) -> Nights:
         wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 400)
         airflow, orphans = started.processes_and_those_of_its_job()
         assert len(orphans) > 1, "the job, and its driver"
-        for process in orphans:  # as if it hung: it must neither end by itself nor measure on
-            if not is_submit(process):
-                process.suspend()
-        before = windows.read_bytes()
         kill(airflow)
         started.process.wait(timeout=30)
+        held = [process for process in orphans if alive(process) and not is_submit(process)]
+        for process in held:  # as if it hung: it must neither end by itself nor measure on
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        before = windows.read_bytes()
+        assert held
 
         started.start()
         tasks["second"] = started.airflow.finished(DAG, "second", ["stuck"])
