@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import Outage, Skipped, UserError
@@ -38,7 +37,7 @@ class StageRecord(StageLine):
         return bool(self.outcome.get("reused"))
 
 
-class Facts(dict[str, Any]):
+class Outcome(dict[str, object]):
     """Facts that a stage tells of itself, by name."""
 
     is_whole = True  # False: a later attempt goes on with the rest of the stage
@@ -52,14 +51,14 @@ class RunLog:
         self._file = path / "stages.jsonl"
 
     @contextmanager
-    def stage(self, stage: str, scope: dict[str, str]) -> Iterator[Facts]:
+    def stage(self, stage: str, scope: dict[str, str]) -> Iterator[Outcome]:
         """Records that a stage started, then that it is done or why it failed; the block fills the yielded outcome."""
         line = partial(StageLine, stage=stage, scope=scope, attempt=_attempt())
         with telling_of_a_full_disk(self.path):
             line(state="started", at=_now()).append(self._file)
             state: State
             begin = time.monotonic()
-            outcome = Facts()
+            outcome = Outcome()
             try:
                 with telling_of_a_full_disk(self.path):
                     yield outcome

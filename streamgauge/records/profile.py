@@ -120,6 +120,11 @@ class StreamPart(Part):
     """events of other parts that lie below the largest time, which is this part's"""
 
 
+def part_name(part: str | None) -> str:
+    """The name of a part for people."""
+    return "(none)" if part is None else part
+
+
 class ByPart(Part):
     """Disorder of each part of the stream. What is out of order, but not within its part, comes from merging."""
 

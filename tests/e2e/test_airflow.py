@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,10 @@ def is_submit(process: psutil.Process) -> bool:
     return False
 
 
+def ended(process: psutil.Process) -> bool:
+    return not alive(process)
+
+
 def kill(processes: list[psutil.Process]) -> None:
     """Kills all processes, each before its parent, while all stand still: none reacts to the end of another.
 
@@ -131,7 +136,7 @@ def kill(processes: list[psutil.Process]) -> None:
     for process in reversed(processes):
         with suppress(psutil.NoSuchProcess):
             process.kill()
-            wait_for(lambda process=process: not alive(process), "end of a process", 30)  # type: ignore[misc]
+            wait_for(partial(ended, process), "end of a process", 30)
     psutil.wait_procs(processes, timeout=30)
 
 

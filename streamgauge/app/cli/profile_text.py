@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from streamgauge.base.units import PS, Tick, moment, show_about, show_ticks
-from streamgauge.records.profile import ByPart, Hint, Profile
+from streamgauge.records.profile import ByPart, Hint, Profile, part_name
 
 #: most parts of a stream that are printed
 SHOWN_PARTS = 10
@@ -48,7 +48,7 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     return facts
 
 
-def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, Any]:
+def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, object]:
     parts = [
         {
             **part.model_dump(include={"part", "events", "out_of_order", "idle_spells", "overtaken"}),
@@ -148,7 +148,7 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     columns = ("part", "events", "out of order", "longest delay", "behind p50", "behind max", "longest idle", "spells")
     rows = [
         (
-            "(none)" if part.part is None else part.part,
+            part_name(part.part),
             f"{part.events:,}",
             f"{part.out_of_order:,}",
             show_ticks(part.delay.max or 0, tick),

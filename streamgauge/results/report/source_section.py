@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, show_about, show_ticks, ticks_per_second
-from streamgauge.records.profile import ByPart, Profile, RecordedDelays
+from streamgauge.records.profile import ByPart, Profile, RecordedDelays, part_name
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -167,7 +167,7 @@ def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
     parts = sorted(by_part.parts, key=lambda part: -part.events)[:SHOWN_PARTS]
     rows: list[list[Cell]] = [
         [
-            "(none)" if part.part is None else part.part,
+            part_name(part.part),
             count(part.events),
             percent(part.out_of_order, part.events),
             show_ticks(part.delay.max or 0, tick),

@@ -53,9 +53,9 @@ class Left:
             parts[name] = Seen(max(self.parts[name].largest, more.parts[name].largest), more.parts[name].at)
         return Left(more.largest, more.holder if more.largest > self.largest else self.holder, parts)
 
-    def largest_without(self, names: Iterable[Name]) -> int:
+    def largest_without(self, names: Sequence[Name]) -> int:
         """Returns the largest time of the parts that are not named."""
-        return max((seen.largest for name, seen in self.parts.items() if name not in set(names)), default=BEFORE_ALL)
+        return max((seen.largest for name, seen in self.parts.items() if name not in names), default=BEFORE_ALL)
 
 
 def left(blocks: Iterable[Block], largest: int) -> Left:
@@ -225,8 +225,8 @@ class Without:
 def without(blocks: Iterable[Block], largest: int, names: Sequence[Name]) -> Without:
     """Measures a share of the stream without these parts. largest: that of the other parts before it."""
     out_of_order, ahead = 0, [Spread() for _ in names]
+    place = {name: k for k, name in enumerate(names)}
     for block in blocks:
-        place = {name: k for k, name in enumerate(names)}
         left_out = np.array([place.get(name, -1) for name in block.names])[block.codes]
         others = running_maximum(np.where(left_out < 0, block.times, BEFORE_ALL), largest)
         out_of_order += int(((others > block.times) & (left_out < 0)).sum())
