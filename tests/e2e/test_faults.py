@@ -282,7 +282,9 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on_and_a_full_di
 
     full = search()
     wait_for(lambda: 3 in {record["window"]["life"] for record in of_process(2)}, "a window of the next process", 60)
+    full.send_signal(signal.SIGSTOP)  # to fill the disk may take longer than the windows that are left
     filler = fill(small_disk)
+    full.send_signal(signal.SIGCONT)
     out, said = full.communicate(timeout=60)
     finished = windows.read_text()
     told = [line for line in said.splitlines() if line.startswith("streamgauge: ")]
