@@ -281,7 +281,12 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on_and_a_full_di
     wait_for(lambda: not left_behind(bench.store.root), "end of its processes", 30)
 
     full = search()
-    wait_for(lambda: 3 in {record["window"]["life"] for record in of_process(2)}, "a window of the next process", 60, every=0.1)
+    wait_for(
+        lambda: 3 in {record["window"]["life"] for record in of_process(2)},
+        "a window of the next process",
+        60,
+        every=0.1,
+    )
     full.send_signal(signal.SIGSTOP)  # to fill the disk may take longer than the windows that are left
     filler = fill(small_disk)
     full.send_signal(signal.SIGCONT)
