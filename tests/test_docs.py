@@ -76,7 +76,7 @@ def named() -> list[str]:
 
 @pytest.mark.parametrize("arguments", named())
 def test_a_named_command_and_its_options_exist(arguments: str) -> None:
-    command, context = typer.main.get_command(cli.app), None
+    command, context = typer.main.get_command(cli.application()), None
     words = [word for word in shlex.split(arguments, comments=True) if word != "…"]
     while words:
         context = command.make_context(command.name, words, parent=context)

@@ -45,8 +45,12 @@ class Skipped(UserError):
     """A stage is left out, as one that it needs has not succeeded: no failure of its own."""
 
 
+#: exit code of a command that a signal has ended
+STOPPED = 130
+
+
 class Stopped(Exception):
-    """A signal asked the command to end. Printed as one line, exit code 130."""
+    """A signal asked the command to end. Printed as one line, exit code STOPPED."""
 
 
 class Outage(Exception):

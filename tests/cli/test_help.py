@@ -28,7 +28,7 @@ def commands(command: Any, *names: str) -> Iterator[list[str]]:
         yield from commands(inner, *names, name)
 
 
-ALL = list(commands(typer.main.get_command(cli.app)))
+ALL = list(commands(typer.main.get_command(cli.application())))
 
 
 def test_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +54,13 @@ def test_every_command_has_a_heading() -> None:
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in pages.EXAMPLES.items() for text in texts])
 def test_examples_are_accepted(name: str, text: str) -> None:
-    command = typer.main.get_command(cli.app).commands[name]  # type: ignore[attr-defined]
+    command = typer.main.get_command(cli.application()).commands[name]  # type: ignore[attr-defined]
     command.make_context(name, shlex.split(text))
 
 
 @pytest.mark.parametrize("names", ALL, ids=" ".join)
 def test_every_option_is_described(names: list[str]) -> None:
-    command = typer.main.get_command(cli.app)
+    command = typer.main.get_command(cli.application())
     for name in names:
         command = command.commands[name]  # type: ignore[attr-defined]
     assert re.match(r"[A-Z].*\.", command.help or ""), names

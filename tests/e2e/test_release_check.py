@@ -14,7 +14,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from streamgauge.app.cli import app
+from streamgauge.app.cli import application
 from streamgauge.app.nights import release_check
 from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Outage, UserError
@@ -184,7 +184,9 @@ def test_a_mistake_is_one_line_and_no_verdict(
 ) -> None:
     file = tmp_path / "b.yaml"
     file.write_text(CELLS + more)
-    done = CliRunner().invoke(app, ["release-check", str(file), "--baseline", baseline, "--candidate", candidate])
+    done = CliRunner().invoke(
+        application(), ["release-check", str(file), "--baseline", baseline, "--candidate", candidate]
+    )
     assert done.exit_code == 3
     line = re.sub(rf"^{file}(:\d+:\d+)?: ", "", done.stderr.strip().removeprefix("streamgauge: "))
     assert line == said.format(place=tmp_path)
@@ -198,15 +200,15 @@ def test_an_outage_is_one_line_and_no_verdict(tmp_path: Path, monkeypatch: pytes
     bench = write_bench(tmp_path, systems=[{"name": "old", "engine": "known"}], release=plan)
     monkeypatch.setattr(release_check, "run", taken)
     command = ["release-check", str(bench.file), "--baseline", "old", "--candidate", "old"]
-    done = CliRunner().invoke(app, [*command, "--artifacts", str(bench.store.root)])
+    done = CliRunner().invoke(application(), [*command, "--artifacts", str(bench.store.root)])
     assert done.exit_code == 3
     told = "streamgauge: worth another try: measuring lock: another check has held it for 3600 s"
     assert [line for line in done.stderr.splitlines() if line.startswith("streamgauge")] == [told]
 
 
 def test_a_wrong_option_is_no_verdict_either() -> None:
-    assert CliRunner().invoke(app, ["release-check", "b.yaml", "--baseline", "a"]).exit_code == 3
-    assert CliRunner().invoke(app, ["release-check", "--help"]).exit_code == 0
+    assert CliRunner().invoke(application(), ["release-check", "b.yaml", "--baseline", "a"]).exit_code == 3
+    assert CliRunner().invoke(application(), ["release-check", "--help"]).exit_code == 0
 
 
 def test_the_example_compares_two_versions_and_two_that_are_bad_on_purpose() -> None:

@@ -1,52 +1,36 @@
-"""The `streamgauge` command. Each module of commands imports its heavy parts only when a command is called."""
+"""The `streamgauge` command. The module of a command is imported, with its heavy parts, only when it is called."""
 
 from __future__ import annotations
 
 import codecs
+import importlib
 import locale
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from streamgauge import __version__
-from streamgauge.app.cli import (
-    driving,
-    event_files,
-    hard,
-    init,
-    judging,
-    kafka,
-    measurements,
-    nexmark,
-    pages,
-    planning,
-    releasing,
-    results,
-    runs,
-    usage,
-    workplace,
-)
-from streamgauge.app.cli.planning import STOPPED
+from streamgauge.app.cli import pages, usage, workplace
 from streamgauge.base import printing
-from streamgauge.base.errors import Outage, Stopped, UserError
+from streamgauge.base.errors import STOPPED, Outage, Stopped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.live import tell
 from streamgauge.base.processes import stoppable
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-for module in (
-    init, planning, event_files, measurements, driving, kafka, judging, results, runs, hard, nexmark, releasing,
-):  # fmt: skip
-    module.register(app)
 
-pages.arrange(app)
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Returns the application that these arguments need: with all commands, unless they name one."""
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, callback=_options)
+    for module in pages.modules(arguments):
+        importlib.import_module(f"{__name__}.{module}").register(app)
+    app.command(hidden=True)(version)
+    pages.arrange(app)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -55,8 +39,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="print results, warnings and errors, but no progress")
@@ -67,7 +50,6 @@ def options(
     logging.disable(logging.INFO if quiet else logging.NOTSET)
 
 
-@app.command(hidden=True)
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
@@ -87,7 +69,12 @@ def main() -> None:
     printing.arrange()
     try:
         with stoppable(), telling_of_a_full_disk(Path(".")):
-            code = usage.strict(typer.main.get_command(app))(prog_name="streamgauge", standalone_mode=False) or 0
+            code = (
+                usage.strict(typer.main.get_command(application(sys.argv[1:])))(
+                    prog_name="streamgauge", standalone_mode=False
+                )
+                or 0
+            )
         lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
     except UserError as problem:
         code, lines = 2, problem.lines

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from streamgauge import config
 from streamgauge.app.cli import options, source_options, usage, workplace
-from streamgauge.app.cli.planning import AsJson, tell
+from streamgauge.app.cli.common import AsJson, tell
 from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError

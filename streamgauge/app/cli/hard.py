@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 from streamgauge.app.cli.nexmark import COLUMNS, SYSTEM_HELP
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 from streamgauge.catalog.run_log import known_run
 from streamgauge.config import System
 

@@ -13,8 +13,8 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import options, workplace
+from streamgauge.app.cli.common import AsJson, tell
 from streamgauge.app.cli.job_file import Job, systems
-from streamgauge.app.cli.planning import AsJson, tell
 from streamgauge.app.cli.profile_text import hints_json
 from streamgauge.app.cli.source_options import Reading, spread
 from streamgauge.base.errors import UserError

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.app.cli.planning import AsJson
+from streamgauge.app.cli.common import AsJson
 
 #: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
 _WORSE, _UNKNOWN = 1, 4

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from streamgauge import config
 from streamgauge.app.cli import outside, workplace
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run

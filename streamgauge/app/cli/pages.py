@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
-#: headings of the help, each with its commands
+#: headings of the help; under each its commands, with the module of each
 PANELS = {
-    "Your own data": ("init", "analyze", "generate", "datasets"),
-    "Whole benchmarks": ("demo", "check", "run", "ui", "runs", "open", "serve", "schema"),
-    "Measurements": ("search", "trial", "workloads", "nexmark", "hard", "calibrate", "driver", "kafka"),
-    "Judgements": ("release-check", "compare", "changes"),
-    "Results": ("results", "export", "dashboard", "gc"),
-}
+    "Your own data": {"init": "init", "analyze": "event_files", "generate": "event_files", "datasets": "event_files"},
+    "Whole benchmarks": {
+        "demo": "planning", "check": "planning", "run": "planning", "ui": "planning", "runs": "runs", "open": "runs",
+        "serve": "runs", "schema": "planning",
+    },
+    "Measurements": {
+        "search": "measurements", "trial": "measurements", "workloads": "measurements", "nexmark": "nexmark",
+        "hard": "hard", "calibrate": "measurements", "driver": "driving", "kafka": "kafka",
+    },
+    "Judgements": {"release-check": "releasing", "compare": "judging", "changes": "judging"},
+    "Results": {"results": "results", "export": "runs", "dashboard": "results", "gc": "results"},
+}  # fmt: skip
 #: shown at the end of a command's help
 EXAMPLES = {
     "init": ("clicks.jsonl", "access.log --out web.yaml", "rows.parquet --time created_at"),
@@ -58,6 +65,13 @@ EXAMPLES = {
     "export": ("flights-20260301T020000Z-1a2b", "flights-20260301T020000Z-1a2b --out paper/figures --no-svg"),
     "gc": ("--budget 50GiB --dry-run", "--budget 20GiB --keep-runs 1"),
 }
+
+
+def modules(arguments: Sequence[str]) -> list[str]:
+    """Returns the module of the command that these arguments name; all modules if they name none."""
+    module_of = {name: module for commands in PANELS.values() for name, module in commands.items()}
+    named = next((one for one in arguments if not one.startswith("-")), None)
+    return [module_of[named]] if named in module_of else list(dict.fromkeys(module_of.values()))
 
 
 def arrange(app: typer.Typer) -> None:

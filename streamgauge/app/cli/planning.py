@@ -1,4 +1,4 @@
-"""The commands check, schema, run, demo and ui, which take benchmark files, and options that commands share."""
+"""The commands check, schema, run, demo and ui, which take benchmark files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import losses, options, outside
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at, tell
 from streamgauge.app.cli.profile_text import hints_json
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import STOPPED, UserError
 from streamgauge.base.shipped import INSTALL, shipped
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
@@ -30,22 +31,6 @@ if TYPE_CHECKING:
     from streamgauge.streams.stages.reach import Reached
     from streamgauge.streams.text.sample import Sample
 
-ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
-Artifacts = Annotated[
-    Path,
-    typer.Option(help="where artifacts are kept", envvar="STREAMGAUGE_ARTIFACTS", show_default="./artifacts"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
-
-
-def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
-    """Prints a command's line or lines, or the facts in them as one JSON object."""
-    typer.echo(json.dumps(facts, default=str) if as_json else line)
-
-
-DEFAULT_ARTIFACTS = Path("artifacts")
-#: exit code of a command that a signal has ended
-STOPPED = 130
 #: bytes of a new source that `check` reads to learn its key: well below a second
 HASHED_AT_ONCE = 256 * 2**20
 
@@ -56,18 +41,6 @@ def register(app: typer.Typer) -> None:
     app.command()(run)
     app.command()(demo)
     app.command()(ui)
-
-
-def store_at(artifacts: Path) -> Store:
-    """The store in that folder. Raises UserError if a file is where a folder belongs."""
-    for folder in (artifacts, artifacts / "data", artifacts / "runs"):
-        try:
-            wrong = folder.exists() and not folder.is_dir()
-        except OSError as problem:
-            raise UserError(f"--artifacts {artifacts}: {folder} cannot be read: {problem.strerror}") from None
-        if wrong:
-            raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
-    return Store(artifacts)
 
 
 def check(

@@ -15,8 +15,8 @@ from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.app.cli.measurements import checked, prepared
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.records.release import JudgedSeries, ReleaseCheck

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
 from streamgauge.catalog.results import MEASURED

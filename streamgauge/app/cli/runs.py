@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.app.cli.planning import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.base.shipped import INSTALL

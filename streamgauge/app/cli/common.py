@@ -1,0 +1,43 @@
+"""Options that several commands share, and what goes with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streamgauge.base.errors import UserError
+
+if TYPE_CHECKING:
+    from streamgauge.catalog.artifacts import Store
+
+ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
+Artifacts = Annotated[
+    Path,
+    typer.Option(help="where artifacts are kept", envvar="STREAMGAUGE_ARTIFACTS", show_default="./artifacts"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+
+
+def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
+    """Prints a command's line or lines, or the facts in them as one JSON object."""
+    typer.echo(json.dumps(facts, default=str) if as_json else line)
+
+
+DEFAULT_ARTIFACTS = Path("artifacts")
+
+
+def store_at(artifacts: Path) -> Store:
+    """The store in that folder. Raises UserError if a file is where a folder belongs."""
+    from streamgauge.catalog.artifacts import Store
+
+    for folder in (artifacts, artifacts / "data", artifacts / "runs"):
+        try:
+            wrong = folder.exists() and not folder.is_dir()
+        except OSError as problem:
+            raise UserError(f"--artifacts {artifacts}: {folder} cannot be read: {problem.strerror}") from None
+        if wrong:
+            raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
+    return Store(artifacts)
