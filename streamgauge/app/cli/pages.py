@@ -75,11 +75,17 @@ def modules(arguments: Sequence[str]) -> list[str]:
 
 
 def arrange(app: typer.Typer) -> None:
-    """Puts the commands under their headings, and examples at the end of each command's help."""
+    """Puts the commands under their headings, in their order, and examples at the end of each command's help."""
+    order = [name for names in PANELS.values() for name in names]
+    app.registered_commands.sort(key=lambda info: order.index(_name(info)) if _name(info) in order else len(order))
     registered: list[Any] = [*app.registered_commands, *app.registered_groups]
     for info in registered:
-        called = info.name or (info.callback.__name__ if info.callback else "")
+        called = _name(info)
         if called in EXAMPLES:
             lines = (f"streamgauge {called} {arguments}".strip() for arguments in EXAMPLES[called])
             info.epilog = "\n\n".join(["Examples:", *lines])
         info.rich_help_panel = next((panel for panel, names in PANELS.items() if called in names), None)
+
+
+def _name(info: Any) -> str:
+    return info.name or (info.callback.__name__ if info.callback else "")
