@@ -1,7 +1,8 @@
-"""Settings of the source of events: files, a format, times, columns, or the Nexmark generator."""
+"""Settings of the source of events: files, a topic or the Nexmark generator; a format, times, columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
@@ -23,10 +24,11 @@ from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
 from streamgauge.config.nexmark import Nexmark
+from streamgauge.config.topic import HEADER, OWN, Topic, is_beside, of_topic
 
 #: formats of sources; a package registers a SourceFormat of streams/sources/formats.py. A place of code is refused:
 #: only what is registered has a version for the key of the events, and goes to executors
-FORMATS = Parts("sources", dict.fromkeys(("csv", "parquet", "jsonl", "nexmark")))
+FORMATS = Parts("sources", dict.fromkeys(("csv", "parquet", "jsonl", "kafka", "nexmark")))
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 _ONE_OR_MANY = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
@@ -123,15 +125,16 @@ class Source(Model):
     """A source of events: files in declared order, and how to read them; or a generator."""
 
     files: Annotated[tuple[str, ...], WithJsonSchema(_ONE_OR_MANY)] = Field(
-        default=(), description="names of the files, at least one; format nexmark has none"
+        default=(), description="names of the files, at least one; formats kafka and nexmark have none"
     )
     format: Annotated[str, AfterValidator(_known)] = Field(
         default="csv",
-        description="csv (any flat text), parquet, jsonl (one JSON object a line; columns are paths of keys), nexmark, "
-        "or a format that a package registers",
+        description="csv (any flat text), parquet, jsonl (one JSON object a line; columns are paths of keys), kafka, "
+        "nexmark, or a format that a package registers",
         json_schema_extra=_add_names,
     )
     nexmark: Nexmark | None = Field(default=None, description="format nexmark: parameters of the generator")
+    kafka: Topic | None = Field(default=None, description="format kafka: the topic, and which of its records are read")
     separator: str = Field(
         default=",",
         description="separator of the fields: an ASCII character, or comma, semicolon, tab, pipe, space, blanks",
@@ -186,6 +189,8 @@ class Source(Model):
             raw = {**raw, "separator": " ", "repeats": True}
         if isinstance(raw, dict) and raw.get("format") == "jsonl":
             return {"separator": "tab", "header": False, **raw}
+        if isinstance(raw, dict) and raw.get("format") == "kafka":
+            return of_topic(raw)
         if not isinstance(raw, dict) or raw.get("format") != "nexmark":
             return raw
         for key in ("files", "arrival", "column_names"):
@@ -219,7 +224,8 @@ class Source(Model):
                 "or null"
             )
         self._check_nexmark()
-        if not self.files and self.nexmark is None:
+        self._check_topic()
+        if not self.files and self.nexmark is None and self.kafka is None:
             raise ValueError("files: found none, allowed: one name or a list")
         if self.comment is not None and self.format != "csv":
             raise ValueError(f"comment: found with format {self.format}, allowed: format csv")
@@ -228,7 +234,7 @@ class Source(Model):
         self._check_names()
         if self.by is not None and self.by not in self.columns:
             raise ValueError(f"by: found {self.by!r}, allowed: one of columns: {', '.join(self.columns) or 'none'}")
-        if self.format == "jsonl":
+        if self.is_json:
             self._check_json()
         if self.is_typed and self.quote is None:
             raise ValueError(
@@ -251,16 +257,32 @@ class Source(Model):
             if given != own:
                 raise ValueError(f"{key}: not for format nexmark, which makes its own events; leave it out")
 
+    def _check_topic(self) -> None:
+        """Refuses what a topic cannot have, and columns of records that no record has."""
+        if (self.kafka is not None) != (self.format == "kafka"):
+            raise ValueError("kafka: these are parameters of format: kafka; set both or none")
+        if self.kafka is None:
+            return
+        if self.files:
+            raise ValueError("files: not for format kafka, which reads the topic of kafka; leave it out")
+        if self.header:
+            raise ValueError("header: found true, allowed for format kafka: column_names, as no record has names")
+        for key, place in self._places_by_key():
+            if str(place).startswith("kafka.") and not is_beside(place):
+                own = ", ".join((*OWN, f"{HEADER}NAME"))
+                raise ValueError(f"{key}: found column {place!r}, allowed: {own}, or what a value has")
+
     def _check_json(self) -> None:
         if self.separator != "\t" or self.header or self.column_names is not None:  # tab never occurs within JSON
-            raise ValueError("separator: not for format jsonl, nor header and column_names; leave them out")
-        for key, column in (("time", self.time), ("arrival", self.arrival)):
-            for part in column.parts if column is not None else ():
-                if isinstance(part, int):
-                    raise ValueError(f"{key}: found column {part}, allowed for jsonl: a path of keys, such as a.b")
-        for name, place in self.places.items():
+            raise ValueError("separator: not for JSON, nor header and column_names; leave them out")
+        for key, place in self._places_by_key():
             if isinstance(place, int):
-                raise ValueError(f"columns.{name}: found path {place}, allowed for jsonl: a path of keys, such as a.b")
+                raise ValueError(f"{key}: found column {place}, allowed for JSON: a path of keys, such as a.b")
+
+    def _places_by_key(self) -> Iterator[tuple[str, str | int]]:
+        for key, column in (("time", self.time), ("arrival", self.arrival)):
+            yield from ((key, part) for part in (column.parts if column is not None else ()))
+        yield from ((f"columns.{name}", place) for name, place in self.places.items())
 
     def _check_names(self) -> None:
         """Refuses reserved names, and those that Spark confuses: a and A are one, and a.b is a field of a."""
@@ -299,6 +321,21 @@ class Source(Model):
     def places(self) -> dict[str, str | int]:
         """Names, paths or indexes of the columns in the source, by name."""
         return {name: column.path if isinstance(column, Column) else name for name, column in self.columns.items()}
+
+    @property
+    def needed(self) -> tuple[str | int, ...]:
+        """The columns that times and columns are read from."""
+        return tuple(place for _, place in self._places_by_key())
+
+    @property
+    def is_json(self) -> bool:
+        """True if its lines are JSON objects."""
+        return self.format == "jsonl" or (self.kafka is not None and self.kafka.is_json)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of what is read: the files, or the topic."""
+        return self.files if self.kafka is None else (self.kafka.url,)
 
     @property
     def tick(self) -> Tick:

@@ -56,7 +56,7 @@ def test_the_schema_describes_each_property_and_shows_defaults_that_can_be_writt
         for key, about in shown.get("properties", {}).items():
             assert about.get("description"), f"{name}.{key} has no description"
             for model in models:
-                field = model.model_fields[key]
+                field = {field.alias or name: field for name, field in model.model_fields.items()}[key]
                 if "default" in about and about["default"] is not None:
                     adapter = TypeAdapter(field.rebuild_annotation())
                     assert adapter.validate_python(about["default"]) == field.get_default(), f"{name}.{key}"

@@ -19,8 +19,8 @@ from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.submit import command
 from streamgauge.bench.workloads import Spec
+from streamgauge.config import kafka_security as security
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, System, settings_of
-from streamgauge.streams.kafka import security
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
 
@@ -171,7 +171,7 @@ def test_each_allowed_security_key_is_one_of_the_client_and_none_of_them_loads_c
         ),
         (
             "command: [a], security: {bootstrap.servers: 'evil:1'}",
-            "(docs/security.md); give the system's key bootstrap",
+            "(docs/security.md); give the key bootstrap",
         ),
         ("command: [a], security: {sasl.oauthbearer.assertion.private.key.passphrase: hunter2}", "found a secret (not"),
         (

@@ -190,9 +190,9 @@ def test_a_path_that_is_missing_names_the_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"separator": ","}, "separator: not for format jsonl, nor header and column_names; leave them out"),
-        ({"header": True}, "separator: not for format jsonl"),
-        ({"time": {"column": 0}}, "time: found column 0, allowed for jsonl: a path of keys, such as a.b"),
+        ({"separator": ","}, "separator: not for JSON, nor header and column_names; leave them out"),
+        ({"header": True}, "separator: not for JSON"),
+        ({"time": {"column": 0}}, "time: found column 0, allowed for JSON: a path of keys, such as a.b"),
     ],
 )
 def test_what_json_lines_do_not_have_is_refused(more: dict[str, object], said: str) -> None:

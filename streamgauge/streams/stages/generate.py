@@ -302,9 +302,7 @@ class _Writer:
 
     def _write_text(self, format: str, rows: pa.Table, sink: pa.NativeFile) -> None:
         source = self.source
-        for part in stream_texts.of_rows(
-            format, rows, separator=source.separator, json_source=source.format == "jsonl"
-        ):
+        for part in stream_texts.of_rows(format, rows, separator=source.separator, json_source=source.is_json):
             sink.write(part)
 
 

@@ -157,7 +157,7 @@ def columns_of(source: Source) -> dict[str, str]:
             schema = parquet.kept(formats.schema_of(source, path))
             return {name: kind for name, kind in zip(schema.names, map(kind_of_type, schema.types), strict=True)
                     if name in usable(schema.names)}  # fmt: skip
-        if source.format == "jsonl":
+        if source.is_json:
             names, *lines = _read(path, source.format).lines or [[]]
         else:
             start, first, _ = ranges.first_line(path, source.comment if source.header else None)

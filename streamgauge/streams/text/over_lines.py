@@ -17,7 +17,7 @@ def refuse(source: Source, unbalanced: Iterable[tuple[str, int, bytes]]) -> None
     unbalanced: (file, line number, text) of the lines with an odd number of quotes, in order. Lines between two of
     them have an even number, and so are within the field.
     """
-    if source.quote is None or source.format == "jsonl":
+    if source.quote is None or source.is_json:
         return
     quote, separator = (re.escape(mark.encode()) for mark in (source.quote, source.separator))
     inner = b"(?:[^" + quote + b"]|" + quote * 2 + b")*+"

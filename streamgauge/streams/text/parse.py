@@ -135,7 +135,7 @@ def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
 def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Fields | json_lines.Values]:
     """(the lines of a block, their fields)."""
     source = layout.source
-    if source.format != "jsonl":
+    if not source.is_json:
         fields = Fields(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
         return fields, fields
     lines = Lines(data)

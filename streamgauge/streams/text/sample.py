@@ -131,9 +131,7 @@ def too_many_bad(source: Source, file: str, number: int, reason: str, text: byte
     shown = text[:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(text) > 80 else "")
     advice = _ADVICE.get(
         reason,
-        "check source.time"
-        if source.format == "jsonl"
-        else f"check source.separator ({source.separator!r}) and source.time",
+        "check source.time" if source.is_json else f"check source.separator ({source.separator!r}) and source.time",
     )
     return UserError(
         f"{file}: line {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "

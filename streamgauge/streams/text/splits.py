@@ -86,7 +86,7 @@ def header(source: Source) -> bytes:
 
 
 def _header(path: str, source: Source) -> bytes:
-    if source.format == "jsonl":
+    if source.is_json:
         return b"json\n"
     if source.is_typed:
         _, columns = _typed_layout(formats.schema_of(source, path), source, path)

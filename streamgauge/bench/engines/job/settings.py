@@ -9,9 +9,9 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
@@ -19,8 +19,8 @@ from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.places import small_text
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.ids import KINDS
+from streamgauge.config.kafka_security import TOKEN_HOST, Security
 from streamgauge.config.systems import Reached, System
-from streamgauge.streams.kafka import security
 
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
@@ -38,15 +38,6 @@ def _known_places(text: str) -> str:
         if place not in PLACES:
             raise ValueError(f"found {{{place}}}, allowed: {', '.join(f'{{{name}}}' for name in PLACES)}")
     return text
-
-
-def _allowed(settings: Any) -> Any:
-    """Looks before anything else does, as other messages would show what they found."""
-    if not isinstance(settings, dict):
-        raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
-    for key, value in settings.items():
-        security.refuse(str(key), value)
-    return settings
 
 
 def _pattern(text: str) -> str:
@@ -157,7 +148,7 @@ class JobSettings(System):
     )
     answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
     environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
-    security: Annotated[dict[str, str], BeforeValidator(_allowed)] = Field(
+    security: Security = Field(
         default_factory=dict,
         description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
     )
@@ -213,7 +204,7 @@ class JobSettings(System):
             yield Reached("program", "environment", ", ".join(self.environment))
         yield Reached("host", "bootstrap", self.bootstrap)
         for key, value in self.security.items():
-            if key == security.TOKEN_HOST:
+            if key == TOKEN_HOST:
                 yield Reached("host", f"security.{key}", value)
         texts = {"security": self.security, "environment": self.environment, "command": self.command}
         for place, text in texts.items():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 #: no plugin, no callback, no command (sasl.kerberos.kinit.cmd), no engine or provider of OpenSSL, and no other broker
 _ALLOWED = """
@@ -32,10 +35,22 @@ _SECRET = re.compile(r"password|passphrase|secret|\.pem$|token$|oauthbearer\.con
 def refuse(key: str, value: object) -> None:
     """Raises ValueError for a setting that is not allowed, or for a secret that is no ${VARIABLE}."""
     if key not in KEYS:
-        hint = "; give the system's key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
+        hint = "; give the key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
         raise ValueError(
             f"{key}: found a key that is not for security, allowed: security.protocol, and keys of librdkafka for "
             f"sasl and ssl that are data (docs/security.md){hint}"
         )
     if _SECRET.search(key) and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
         raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
+
+
+def _allowed(settings: Any) -> Any:
+    """Looks before anything else does, as other messages would show what they found."""
+    if not isinstance(settings, dict):
+        raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
+    for key, value in settings.items():
+        refuse(str(key), value)
+    return settings
+
+
+Security = Annotated[dict[str, str], BeforeValidator(_allowed)]

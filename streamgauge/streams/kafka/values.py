@@ -1,0 +1,44 @@
+"""Values of a topic's records as lines of text, which the text reader then takes: JSON objects, or lines of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from streamgauge.config.topic import Topic
+
+
+class Decoder(Protocol):
+    """Reads values of one format."""
+
+    def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
+        """Returns a line without its end for each value, and the reason for each value, by place, that is none.
+
+        The line of such a value is what the quarantine shows of it.
+        """
+
+
+def decoder(topic: Topic) -> Decoder:
+    """Returns the decoder of a topic's values. Raises UserError if it cannot be had."""
+    return Line() if topic.values == "line" else Json()
+
+
+def on_one_line(value: bytes) -> bytes:
+    """The value with a blank for each byte that ends a line."""
+    return value.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+class Json:
+    """JSON objects. A raw line end stands between their parts only, where a blank says the same."""
+
+    def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
+        return [on_one_line(value) if b"\n" in value or b"\r" in value else value for value in values], {}
+
+
+class Line:
+    """Lines of text, with or without a line end behind them."""
+
+    def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
+        texts = [value.removesuffix(b"\n").removesuffix(b"\r") for value in values]
+        reasons = {at: "several lines" for at, text in enumerate(texts) if b"\n" in text}
+        return [on_one_line(text) if at in reasons else text for at, text in enumerate(texts)], reasons
