@@ -109,6 +109,11 @@ class System(Model):
         return False
 
     @property
+    def since_1970(self) -> bool:
+        """True if it takes no event time before 1970."""
+        return False
+
+    @property
     def start_s(self) -> float:
         """Seconds that it takes to be ready, as far as the settings ask for them."""
         return 0.0

@@ -22,6 +22,7 @@ from streamgauge.bench.publish.progress import Group, Reached
 from streamgauge.bench.publish.publisher import Publisher, Task
 from streamgauge.config import load
 from streamgauge.streams.kafka.clients import Access, Topics
+from streamgauge.streams.kafka.records import Form
 from tests.conftest import ROOT
 from tests.driver.conftest import Serve
 
@@ -47,7 +48,7 @@ def test_a_stale_java_home_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_row_n_of_a_queue_is_the_record_at_offset_n(serve: Serve, access: Access, topic: Make, tmp_path: Path) -> None:
     endpoint, name, stop = serve([i * 1000 for i in range(100)], partitions=2), topic(2), threading.Event()
-    task = Task("a", (endpoint,), access.bootstrap, {}, name, "json", True, "", "ns", str(tmp_path))
+    task = Task("a", (endpoint,), access.bootstrap, {}, name, Form("json"), str(tmp_path))
     with Connection(endpoint) as control:
         control.open("a", 2000, 0.2)
         publisher = Publisher(task, stop)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench.driver.replay import EVENT_TS
-from streamgauge.bench.measure.overflow import refuse_overflow
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.measure.overflow import refuse_before_1970, refuse_overflow
 from streamgauge.bench.oracle.duck import ask
 from streamgauge.bench.oracle.sums import LARGEST, extremes, sums, whole
 from streamgauge.bench.workloads import Spec
@@ -184,3 +185,12 @@ def test_of_sums_beyond_64_bits_the_oracle_says_one_line_or_the_right_value(quer
 def test_large_numbers_in_windows_of_their_own_are_taken(tmp_path: Path) -> None:
     asked = {"name": "w", "query": "windowed_aggregation", "key": "key", "value": "vol", "window": "1s"}
     refuse_overflow([stream(tmp_path, [LARGEST, LARGEST, -LARGEST], "int64")], Workload.model_validate(asked))
+
+
+def test_a_record_s_time_cannot_be_before_1970(tmp_path: Path) -> None:
+    pq.write_table(rows([(2, "a", 1), (0, "a", 1)], pa.int64()), tmp_path / "part.parquet")
+    stream = Artifact("stream", "", tmp_path, {"files": ["part.parquet"], "tick": "ns"})
+    about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
+    refuse_before_1970([stream], JobSettings.model_validate(about))
+    with pytest.raises(UserError, match=r"^systems.mine.timestamp: .* an event is of 1970-01-01T00:00:00Z"):
+        refuse_before_1970([stream], JobSettings.model_validate(about | {"timestamp": "event"}))

@@ -29,7 +29,7 @@ from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
 from streamgauge.bench.measure.measured import Measured, judged
 from streamgauge.bench.measure.output_check import compared, salted, size
-from streamgauge.bench.measure.overflow import refuse_overflow
+from streamgauge.bench.measure.overflow import refuse_before_1970, refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
 from streamgauge.bench.measure.telemetry import Progress
 from streamgauge.bench.measurements.search.record import Declared
@@ -329,6 +329,7 @@ def ready(
     declared: dict[str, str] = stream.manifest["columns"]
     Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
     refuse_overflow((stream, *rest), workload)
+    refuse_before_1970((stream, *rest), system)
     query = find(workload.query)
     names = declared if system.every_column else (*query.columns, workload.key, workload.value)
     needed = {name: declared[name] for name in names if name is not None}

@@ -1,4 +1,4 @@
-"""Refuses a workload whose sums leave 64 bits, before an engine dies of them."""
+"""Refuses a stream that a workload or a system cannot take, before an engine dies of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from streamgauge.base.arrow import int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.parquet import parquet_file
-from streamgauge.base.units import PS
+from streamgauge.base.units import PS, moment
 from streamgauge.bench.driver.replay import EVENT_TS
 from streamgauge.bench.driver.schedule import Loop
 from streamgauge.bench.oracle.sums import LARGEST, MILLIONTHS, extremes, sums, whole
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Workload
+from streamgauge.config import System, Workload
 
 _PIECE_ROWS = 1 << 20
 #: most loops of the stream whose sums are formed beforehand; of more than these the oracle tells after a trial
@@ -40,6 +40,21 @@ def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
                 f"workloads.{workload.name}.value: found sums of {spec.value} up to {reached / scale:.6g} in one "
                 f"{'session' if spec.query == 'sessions' else 'window'}, allowed: up to {LARGEST / scale:.6g} ({why}); "
                 "choose a shorter window, or a larger unit for the column"
+            )
+
+
+def refuse_before_1970(streams: Sequence[Artifact], system: System) -> None:
+    """Raises UserError if one of these streams has an event before 1970 or at its first instant, and it takes none.
+
+    A producer takes 0 for no time at all.
+    """
+    for stream in streams if system.since_1970 else ():
+        ends = [pc.min_max(rows["event_time"]).as_py()["min"] for rows in _pieces(stream, ["event_time"])]
+        least, tick = min((end for end in ends if end is not None), default=LARGEST), stream.manifest["tick"]
+        if least < PS["ms"] // PS[tick]:
+            raise UserError(
+                f"systems.{system.name}.timestamp: found event, but an event is of {moment(least, tick)}, and Kafka's "
+                "producers give a record a time of 1 ms after 1970 or later; allowed: append"
             )
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -22,7 +22,6 @@ import pyarrow as pa
 from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Counts, Histogram
-from streamgauge.base.units import Tick
 from streamgauge.bench.driver.child import run_task
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.ids import Laps
@@ -31,7 +30,7 @@ from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.publish.moving import After, Mover
 from streamgauge.records.driver import DriverFigures
 from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
-from streamgauge.streams.kafka.records import headers, maker, objects
+from streamgauge.streams.kafka.records import Form, Record
 
 READ_ROWS, READ_S = 5_000, 0.05
 FEW_ROWS, PAUSE_S = 500, 0.008
@@ -61,6 +60,7 @@ class Task:
 
     after: what the job took in earlier trials.
     events: directory to which the offered rows are written too, or the first `kept` of each queue; None for none.
+    clock: a topic whose records bear the broker's time, where those of `topic` do not.
     """
 
     attempt: str
@@ -68,18 +68,16 @@ class Task:
     bootstrap: str
     security: dict[str, str]
     topic: str
-    format: str
-    headers: bool
-    sentinel: str
-    tick: Tick
+    form: Form
     events: str | None
     kept: int | None = None
     after: After | None = None
+    clock: str | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Task:
-        after = given["after"]
-        made = {"endpoints": tuple(Endpoint(**endpoint) for endpoint in given["endpoints"])}
+        after, endpoints = given["after"], tuple(Endpoint(**endpoint) for endpoint in given["endpoints"])
+        made = {"endpoints": endpoints, "form": Form(**given["form"])}
         return cls(**given | made | {"after": None if after is None else After(**after)})
 
     def to_json(self) -> str:
@@ -120,12 +118,12 @@ class Publisher:
     def __init__(self, task: Task, stop: threading.Event) -> None:
         from confluent_kafka import Producer
 
-        self._task, self._stop, self._seen, self._mover = task, stop, _Seen(), Mover(task.after, task.tick)
+        self._task, self._stop, self._seen, self._mover = task, stop, _Seen(), Mover(task.after, task.form.tick)
         self._access = Access(task.bootstrap, task.security)
         with broker_errors(self._access, "the producer cannot be made"):
             self._producer = Producer({**self._access.settings(), **_PRODUCER, "error_cb": self._error})
         self._counts: list[int] = []
-        self._values: Callable[[pa.RecordBatch], list[bytes]] = objects
+        self._records: Callable[[pa.RecordBatch, str], Iterator[Record]] = lambda *_: iter(())
         self._start_ns, self._filled_ns = 0, 0
         #: queues that are published to the end, with their sentinel
         self.finished = 0
@@ -136,8 +134,8 @@ class Publisher:
         for endpoint in self._task.endpoints:
             with Connection(endpoint, self._task.attempt) as wire:
                 sources += [(endpoint, queue) for queue in range(wire.partitions)]
-                self._values = maker(self._task.format, wire.schema, self._task.sentinel, self._task.tick)
-                self._values(nothing(wire.schema))  # loads the code that makes records
+                self._records = self._task.form.records(wire.schema)
+                self._records(nothing(wire.schema), "")  # loads the code that makes records
         self._counts = [0] * len(sources)
         threads = [
             threading.Thread(target=self._guarded, args=(number, *source), daemon=True)
@@ -154,6 +152,8 @@ class Publisher:
             if time.monotonic() > next_line:
                 next_line = time.monotonic() + TELL_S
                 print(json.dumps({"published": self._counts, "filled": bool(self._filled_ns)}), flush=True)
+                if self._task.clock is not None:
+                    self._producer.produce(self._task.clock, b"", on_delivery=self._reported(None))
         self._stop.set()
         for thread in threads:
             thread.join(1.0)
@@ -226,17 +226,14 @@ class Publisher:
 
     def _produce(self, number: int, batch: pa.RecordBatch, every: int = EVERY) -> None:
         """Produces the rows; of every so many records one tells when the broker appended it."""
-        task, values = self._task, self._values(batch)
         offered = ints(batch.column("offered_wall")).tolist()
-        produce, topic, last = self._producer.produce, task.topic, len(values) - 1
-        for at, (value, header) in enumerate(
-            zip(values, headers(batch, task.attempt, wanted=task.headers), strict=True)
-        ):
+        produce, topic, last = self._producer.produce, self._task.topic, len(offered) - 1
+        for at, (value, time_ms, headers) in enumerate(self._records(batch, self._task.attempt)):
             # an idempotent producer loses no record between two that arrive: these tell of the others
             report = self._reported(offered[at]) if every and (not at % every or at == last) else None
             while True:
                 try:
-                    produce(topic, value, partition=number, headers=header, on_delivery=report)
+                    produce(topic, value, partition=number, timestamp=time_ms, headers=headers, on_delivery=report)
                     break
                 except BufferError:
                     self._seen.full += 1
@@ -251,30 +248,35 @@ class Publisher:
         fields = pa.schema([schema.field(name) for name in names])
         return pa.ipc.new_stream(str(Path(self._task.events) / f"events-{number}.arrow"), fields)
 
-    def _reported(self, offered_ns: int) -> Any:
+    def _reported(self, offered_ns: int | None) -> Any:
+        """A function that takes the broker's report on a record. offered_ns: None if only its clock is asked for."""
         sent_ns = time.time_ns()
+        is_stamped = offered_ns is None or self._task.clock is None
 
         def report(error: Any, message: Any) -> None:
             if error is not None:
                 if not self._stop.is_set():
                     self._seen.failure = f"the broker did not take a record: {error.str()}"
-            else:
+                return
+            taken_ns = back_ns = time.time_ns()  # known to be there, at the latest, where nothing tells when it came
+            error_ns = 0
+            if is_stamped:
                 appended_ns = message.timestamp()[1] * 1_000_000 + HALF_MS_NS
-                back_ns = time.time_ns()
                 error_ns = (back_ns - sent_ns) // 2 + HALF_MS_NS
                 if self._seen.clock is None or error_ns < self._seen.clock[1]:
                     self._seen.clock = ((sent_ns + back_ns) // 2 - appended_ns, error_ns)
-                if offered_ns >= self._start_ns:
-                    self._waited(appended_ns + self._seen.clock[0], offered_ns)
+                offset_ns, error_ns = self._seen.clock
+                taken_ns = appended_ns + offset_ns
+            if offered_ns is not None and offered_ns >= self._start_ns:
+                self._waited(taken_ns, offered_ns, error_ns)
 
         return report
 
-    def _waited(self, appended_ns: int, offered_ns: int) -> None:
-        """Counts the wait of a row; appended_ns: by our clock."""
-        assert self._seen.clock is not None
-        wait_ns = max(0, appended_ns - offered_ns)
-        if not self._filled_ns and wait_ns < CAUGHT_UP_NS + self._seen.clock[1]:
-            self._filled_ns = appended_ns
+    def _waited(self, taken_ns: int, offered_ns: int, error_ns: int) -> None:
+        """Counts the wait of a row. taken_ns: by our clock, with an error of error_ns at most."""
+        wait_ns = max(0, taken_ns - offered_ns)
+        if not self._filled_ns and wait_ns < CAUGHT_UP_NS + error_ns:
+            self._filled_ns = taken_ns
         if self._filled_ns:
             self._seen.waits.append(wait_ns)
 

@@ -25,7 +25,7 @@ from streamgauge.base.units import Tick
 from streamgauge.bench.driver.ids import Laps, Turn
 from streamgauge.bench.publish.moving import in_event_time
 from streamgauge.streams.kafka.clients import Access, broker_errors
-from streamgauge.streams.kafka.records import headers, maker
+from streamgauge.streams.kafka.records import Form
 
 #: the most rows that are kept of a queue, and the most that are published at a time
 KEPT_ROWS, CHUNK_ROWS = 1_000_000, 1_000
@@ -79,8 +79,11 @@ class Begin:
         return in_event_time(batch, event_time - back * self.ticks, seq - back * self.seqs - 1, self.tick)
 
 
-def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps) -> Begin | None:
-    """Reads the kept rows, whose ids are those of the stream; None if there are none."""
+def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps, first: int | None = None) -> Begin | None:
+    """Reads the kept rows, whose ids are those of the stream; None if there are none.
+
+    first: the time in ticks before which no row may be moved, even if none can be.
+    """
     tables = []
     for number in range(queues):
         with suppress(OSError, pa.ArrowException), pa.ipc.open_stream(str(folder / f"events-{number}.arrow")) as file:
@@ -97,8 +100,9 @@ def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps) -> Begin | None:
     least, most = min(int(time.min()) for time in times), max(int(time.max()) for time in times)
     ticks = most - least + max(1, (most - least) // (rows * queues))
     last = max(int(ints(table.column("seq").chunk(0)).max()) for table in tables)
-    passes = max(1, min(PASSES, least // ticks))  # none begins before 1970, if the stream allows
-    return Begin(tables, tick, laps, ticks, last + 1, passes)
+    passes = min(PASSES, (least - (first or 0)) // ticks)  # none begins before 1970, if the stream allows
+    passes = passes if first is not None else max(1, passes)
+    return Begin(tables, tick, laps, ticks, last + 1, passes) if passes > 0 else None
 
 
 class Ahead:
@@ -122,11 +126,11 @@ class Warming:
     """Publishes the begin of a stream to a job for `seconds`. rate: of the trial that follows, events/s."""
 
     def __init__(
-        self, access: Access, topic: str, attempt: str, form: str, headers: bool, begin: Begin, seconds: float,
+        self, access: Access, topic: str, attempt: str, form: Form, begin: Begin, seconds: float,
         *, rate: float, is_batched: bool,
     ) -> None:  # fmt: skip
         self._access, self._topic, self._attempt, self._begin, self._seconds = access, topic, attempt, begin, seconds
-        self._values, self._headers = maker(form, begin.tables[0].schema), headers
+        self._records = form.records(begin.tables[0].schema)
         queues = len(begin.tables)
         least = max(queues, round(AHEAD_S * rate))
         self._ahead = Ahead(least, is_batched=is_batched)
@@ -171,9 +175,9 @@ class Warming:
             # before every instant of the trial, whose backlog is due before its start
             walls = int64s(1 + partition + queues * (at + np.arange(batch.num_rows)))
             batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})
-            records.append(zip(self._values(batch), headers(batch, self._attempt, wanted=self._headers), strict=True))
+            records.append(self._records(batch, self._attempt))
             out.write_batch(batch)
             self.base[partition] += batch.num_rows
         for row in zip(*records, strict=True):
-            for partition, (value, header) in enumerate(row):
-                producer.produce(self._topic, value, partition=partition, headers=header)
+            for partition, (value, time_ms, headers) in enumerate(row):
+                producer.produce(self._topic, value, partition=partition, timestamp=time_ms, headers=headers)

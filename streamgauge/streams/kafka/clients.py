@@ -22,6 +22,15 @@ LOOK_S = 3.0
 FRUITLESS_S = 2.0
 #: a topic that was just made or removed is not known everywhere at once
 SETTLE_S = 10.0
+_EVER = str(2**63 - 1)
+#: by default a broker refuses what is an hour ahead, removes what is a week old, and begins a segment for each week
+_ANY_TIME = {
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": _EVER,
+    "message.timestamp.after.max.ms": _EVER,
+    "retention.ms": "-1",
+    "segment.ms": _EVER,
+}
 
 
 @dataclass(frozen=True)
@@ -96,11 +105,11 @@ class Topics:
                 problem = f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}"
                 raise UserError(self._access.masked(f"{problem}; start it, or correct bootstrap or security"))
 
-    def make(self, name: str, partitions: int) -> None:
-        """Makes a topic whose records bear the time at which the broker took them."""
+    def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:
+        """Makes a topic whose records bear the time at which the broker took them, or by_event any time since 1970."""
         from confluent_kafka.admin import NewTopic
 
-        settings = {"message.timestamp.type": "LogAppendTime"}
+        settings = _ANY_TIME if by_event else {"message.timestamp.type": "LogAppendTime"}
         with broker_errors(self._access, f"the topic {name} cannot be made"):
             self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(TIMEOUT_S)
         deadline = time.monotonic() + SETTLE_S

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -12,15 +13,49 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 
 Headers = list[tuple[str, str]]
+#: value, time in ms since 1970 (0: that of the producer), and headers
+Record = tuple[bytes, int, Headers | None]
 #: the wire's own columns; all other columns of a row are declared
 OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")
 _AVRO = {"string": "string", "int64": "long", "double": "double"}
 #: JSON must escape these; a text without them needs only its quotes
 _SPECIAL = r'[\x00-\x1f"\\]'
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of records: what is made of each row.
+
+    values: json, avro or line. headers: whether there are some. line: template of the sentinel's line.
+    by_event: a record bears its event's time, in whole milliseconds.
+    """
+
+    values: str
+    tick: Tick = "ns"
+    headers: bool = True
+    line: str = ""
+    by_event: bool = False
+
+    def records(self, schema: pa.Schema) -> Callable[[pa.RecordBatch, str], Iterator[Record]]:
+        """Returns a function that makes the records of rows of that schema, for an attempt. Raises UserError."""
+        values = maker(self.values, schema, self.line, self.tick)
+
+        def made(rows: pa.RecordBatch, attempt: str) -> Iterator[Record]:
+            named = headers(rows, attempt, wanted=self.headers)
+            return zip(values(rows), self._times(rows), named, strict=True)
+
+        return made
+
+    def _times(self, rows: pa.RecordBatch) -> list[int]:
+        if not self.by_event:
+            return [0] * rows.num_rows
+        times: list[int] = (ints(rows.column("event_time")) // (PS["ms"] // PS[self.tick])).tolist()
+        return times
 
 
 def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> Sequence[Headers | None]:

@@ -196,8 +196,10 @@ class JobSystem(Adapter):
                 self.pin()
         warming = None
         if not closed and begun is None and system.warm.ps and system.format != "line":
-            kept = begin_of(self._kept, queues, setup.tick, _laps(setup))
-            about = (self._access, job.values["input"], setup.attempt, system.format, system.headers)
+            kept = begin_of(
+                self._kept, queues, setup.tick, _laps(setup), PS["ms"] // PS[setup.tick] if system.since_1970 else None
+            )
+            about = (self._access, job.values["input"], setup.attempt, system.form(setup.tick))
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
@@ -229,7 +231,9 @@ class JobSystem(Adapter):
 
     def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
-        own.make(f"{name}-in", queues)
+        own.make(f"{name}-in", queues, by_event=self._system.since_1970)
+        if self._system.since_1970:
+            own.make(f"{name}-clock", 1)
         return f"{name}-in"
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
@@ -245,9 +249,10 @@ class JobSystem(Adapter):
         closed, lateness = setup.closed, system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
-            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.format, system.headers,
-            system.sentinel or "", setup.tick, str(self._kept if closed else rows), KEPT_ROWS if closed else None,
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.form(setup.tick),
+            str(self._kept if closed else rows), KEPT_ROWS if closed else None,
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
+            f"{job.values['group']}-clock" if system.since_1970 else None,
         )  # fmt: skip
         return Publishing(task.to_json()), progress
 

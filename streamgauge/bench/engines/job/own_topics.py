@@ -22,11 +22,11 @@ class OwnTopics:
         with suppress(OSError, ValueError, TypeError):
             self._made, self._before = json.loads(file.read_text())
 
-    def make(self, name: str, partitions: int) -> None:
-        """Makes a topic, which `remove` removes."""
+    def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:
+        """Makes a topic, which `remove` removes; by_event: its records may bear any time since 1970."""
         self._made.append(name)
         self._keep()
-        self._topics.make(name, partitions)
+        self._topics.make(name, partitions, by_event=by_event)
 
     def expect(self, application: str) -> None:
         """Notes that a job may make topics whose names begin with its id, such as `-changelog` and `-repartition`."""

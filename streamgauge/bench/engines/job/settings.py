@@ -17,10 +17,11 @@ from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.places import small_text
-from streamgauge.base.units import Duration
+from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.config.kafka_security import TOKEN_HOST, Security
 from streamgauge.config.systems import Reached, System
+from streamgauge.streams.kafka.records import Form
 
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
@@ -131,6 +132,10 @@ class JobSettings(System):
         description="give each record the headers seq, offered_wall, event_wall and attempt; "
         "without them the publisher takes less CPU",
     )
+    timestamp: Literal["append", "event"] = Field(
+        default="append",
+        description="time of a record: when the broker appends it, or that of the event in whole milliseconds",
+    )
     sentinel: str | None = Field(
         default=None,
         description="format line: the line of an event far in the future, by {time:%Y-%m-%d}, {s}, {ms}, {us}, {ns}",
@@ -231,6 +236,14 @@ class JobSettings(System):
     @property
     def lines(self) -> bool:
         return self.format == "line"
+
+    @property
+    def since_1970(self) -> bool:
+        return self.timestamp == "event"
+
+    def form(self, tick: Tick) -> Form:
+        """The form of its input's records. tick: of the stream."""
+        return Form(self.format, tick, self.headers, self.sentinel or "", self.since_1970)
 
     @property
     def start_s(self) -> float:

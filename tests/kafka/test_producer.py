@@ -1,0 +1,79 @@
+"""Records as a producer writes them, on a real broker: the event's time and key, and the partition of that key."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.system import Endpoint
+from streamgauge.bench.publish.publisher import LinkFigures, Publisher, Task
+from streamgauge.streams.kafka.clients import Access, Topics
+from streamgauge.streams.kafka.records import Form
+from tests.driver.conftest import Serve
+from tests.kafka.test_broker import records
+
+DAY = 86_400_000 * 10**6
+Dated = Callable[[int], str]
+
+
+@pytest.fixture
+def dated(access: Access) -> Iterator[Dated]:
+    """dated(partitions) -> name of a new topic whose records bear the events' times; one for its clock is beside it."""
+    topics, name = Topics(access), f"dated-{time.time_ns()}"
+
+    def make(partitions: int) -> str:
+        topics.make(name, partitions, by_event=True)
+        topics.make(f"{name}-clock", 1)
+        return name
+
+    yield make
+    topics.remove([name, f"{name}-clock"])
+
+
+def published(
+    endpoint: Endpoint, access: Access, topic: str, form: Form, work: Path
+) -> tuple[LinkFigures, list[list[Any]]]:
+    """Publishes a trial of 400 rows to that topic; returns the records of each partition, too."""
+    stop = threading.Event()
+    task = Task("a", (endpoint,), access.bootstrap, {}, topic, form, str(work), clock=f"{topic}-clock")
+    with Connection(endpoint) as control:
+        control.open("a", 2000, 0.2)
+        publisher = Publisher(task, stop)
+        thread = threading.Thread(target=publisher.run, daemon=True)
+        thread.start()
+        control.start()
+        until = time.monotonic() + 20
+        while publisher.finished < endpoint.partitions and time.monotonic() < until:
+            time.sleep(0.02)
+    taken = [records(access, topic, number, rows) for number, rows in enumerate(publisher.figures()["published"])]
+    stop.set()
+    thread.join()
+    return publisher.figures(), taken
+
+
+def times(taken: list[Any]) -> list[tuple[int, int]]:
+    return [record.timestamp() for record in taken]
+
+
+@pytest.mark.parametrize("first", [0, time.time_ns()], ids=["since 1970", "up to a year ahead"])
+def test_a_record_bears_its_event_s_time_and_the_broker_s_clock_is_known(
+    first: int, serve: Serve, access: Access, dated: Dated, tmp_path: Path
+) -> None:
+    events = [first + at for at in (DAY + 1_999_999, 10**6, 3 * DAY, 2 * DAY + 1)]
+    topic = dated(1)
+    figures, [taken] = published(serve(events, partitions=1), access, topic, Form("json", by_event=True), tmp_path)
+    assert len(taken) == 401
+    stamps = [stamp for _, stamp in times(taken)]
+    assert stamps[:4] == [at // 10**6 for at in events]
+    assert {kind for kind, _ in times(taken)} == {1}, "CreateTime"
+    assert stamps[-1] > stamps[-2] + 86_400_000, "the sentinel lies a day behind"
+    assert figures["slip"]["count"] > 400 / 8 - 1
+    offset_ns, error_ns = figures["clock_offset_ns"] or (0, 0)
+    assert 0 < error_ns < 5 * 10**9
+    assert abs(offset_ns) <= error_ns, "this host's broker has our clock"
