@@ -40,15 +40,18 @@ _NUMBERS = {"integer", "number"}
 
 def check(model: type[M], raw: object, place: Callable[[Path], str]) -> M:
     """Returns the validated model. Raises Mistakes, one line each. place: names a path for people."""
-    schema = _schema(model)
-    problems = {path: f"found {_shown(value)}, allowed: a number" for path, value in _booleans(raw, schema, schema, ())}
+    problems: dict[Path, str] = {}
     checked = None
+    if _has_boolean(raw):
+        booleans = _booleans(raw, _schema(model), _schema(model), ())
+        problems = {path: f"found {_shown(value)}, allowed: a number" for path, value in booleans}
     try:
         checked = model.model_validate(raw)
     except ValidationError as problem:
         # pydantic tells a list with a bad item as too short as well
         errors = [e for e in problem.errors() if e["type"] != "too_short"] or problem.errors()
         meant: set[Path] = set()
+        schema = _schema(model)
         for error in errors:
             # the mark of a form (config/source.py) is no key
             error["loc"] = path = tuple(part for part in error["loc"] if not str(part).startswith("~"))
@@ -64,9 +67,15 @@ def check(model: type[M], raw: object, place: Callable[[Path], str]) -> M:
     return checked
 
 
-@cache
+@cache  # to make it takes longer than to validate a file: it is asked for only where it is needed
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema()
+
+
+def _has_boolean(raw: object) -> bool:
+    if isinstance(raw, dict | list | tuple):
+        return any(map(_has_boolean, raw.values() if isinstance(raw, dict) else raw))
+    return isinstance(raw, bool)
 
 
 def _near(error: ErrorDetails, schema: Mapping[str, Any], raw: object) -> str | None:
