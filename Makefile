@@ -82,7 +82,7 @@ flink: setup ## Install Apache Flink and compile our part (needs a JDK); another
 jvm-link: setup ## Compile the JVM part of Spark's link, for systems with link: jvm (needs a JDK)
 	@scripts/jvm-link.sh
 
-kafka: ## Download a Kafka broker, and the Kafka connectors of Spark and Flink (docs/kafka.md)
+kafka: ## Download a Kafka broker, a schema registry, and Kafka connectors of Spark and Flink (docs/kafka.md)
 	@scripts/kafka.sh
 
 environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)

@@ -36,8 +36,8 @@ from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import Searcher
-from streamgauge.bench.publish.broker import HOME as KAFKA
 from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.publish.java_server import HOME as KAFKA
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
 from streamgauge.records.trial import WINDOWS, MeasuredWindow

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venvs/kafka: a Kafka broker, and the connectors of Spark and Flink for the examples, each jar of a known SHA-256.
+# Makes .venvs/kafka: a Kafka broker, a schema registry, and the connectors of Spark and Flink for the examples, each file
+# of a known SHA-256.
 # They come by Maven where it is installed, else by curl from Maven Central, or from the mirror that MAVEN_URL names.
 place=.venvs/kafka
 pins=$PWD/scripts/kafka.sha256 # lines of: SHA-256, folder, path in a Maven repository
@@ -39,7 +40,11 @@ rm -rf "$place"
 while read -r wanted folder path; do
     found=$(sha256sum "$taken/$path" 2>/dev/null | cut -d' ' -f1)
     test "$found" = "$wanted" || fail "${path##*/}: found SHA-256 ${found:-of no file}, wanted $wanted"
-    mkdir -p "$place/$folder" && cp "$taken/$path" "$place/$folder/" || fail "$place cannot be written"
+    mkdir -p "$place/$folder" || fail "$place cannot be written"
+    case $path in
+        *.tar.gz) tar -xzf "$taken/$path" -C "$place/$folder" ;;
+        *) cp "$taken/$path" "$place/$folder/" ;;
+    esac || fail "$place cannot be written"
 done <"$pins"
 echo "$stamp" >"$place/.ready"
 echo "$place"

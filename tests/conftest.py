@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
     from streamgauge.bench.publish.broker import Broker
+    from streamgauge.bench.publish.local_registry import LocalRegistry
     from streamgauge.streams.stages.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,13 +92,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @cache
 def group_of(file: str) -> str:
-    """Group of a file that one process runs in a row: all that share the one Spark, Flink or broker; else itself."""
+    """Group of a file that one process runs in a row: all that share the one Spark, Flink or Kafka; else itself."""
     text = (ROOT / file).read_text()
     if re.search(r"mark\.spark|@everywhere", text):
         return "spark"
     if "one_flink: " in text:
         return "flink"
-    return "kafka" if re.search(r"broker: Broker[,)]", text) else file
+    return "kafka" if re.search(r"broker: Broker[,)]|registry: LocalRegistry", text) else file
 
 
 def is_quick(item: pytest.Item, seconds: dict[str, float]) -> bool:
@@ -202,12 +203,25 @@ everywhere = pytest.mark.parametrize(
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The one Kafka broker of all tests that do not break it."""
-    from streamgauge.bench.publish.broker import HOME, Broker
+    from streamgauge.bench.publish.broker import Broker
+    from streamgauge.bench.publish.java_server import HOME
 
     is_made("kafka", HOME / ".ready")
     broker = Broker(tmp_path_factory.mktemp("broker"))
     yield broker
     broker.stop()
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    """The one schema registry of all tests."""
+    from streamgauge.bench.publish.java_server import HOME
+    from streamgauge.bench.publish.local_registry import LocalRegistry
+
+    is_made("kafka", HOME / "registry")
+    registry = LocalRegistry(tmp_path_factory.mktemp("registry"))
+    yield registry
+    registry.stop()
 
 
 def unpacked(name: str, folder: Path) -> Path:

@@ -25,7 +25,8 @@ from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.search import stage as search_stage
 from streamgauge.bench.publish import publisher
-from streamgauge.bench.publish.broker import HOME, Broker
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.publish.java_server import HOME
 from streamgauge.config import Cell
 from streamgauge.records.trial import WINDOWS
 from streamgauge.streams.kafka.clients import Access

@@ -21,7 +21,8 @@ from confluent_kafka.admin import (
 )
 
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.publish.broker import HOME, Broker
+from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.publish.java_server import HOME
 from tests.cli.test_cli import call
 from tests.conftest import is_made
 from tests.e2e.test_kafka import JOB, SQL, topics

@@ -1,0 +1,69 @@
+"""Settings of a schema registry, and the formats whose values bear the number of a schema in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from streamgauge.base import variables
+from streamgauge.base.field_types import Model
+from streamgauge.base.secrets import names_user
+from streamgauge.config.systems import Reached
+
+#: what a registry calls the language of a schema
+Kind = Literal["AVRO", "JSON", "PROTOBUF"]
+#: formats whose values begin with the number of a schema, and the language of their schemas
+REGISTERED: dict[str, Kind] = {"confluent-avro": "AVRO", "confluent-json": "JSON"}
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+def _http(address: str) -> str:
+    if names_user(address):
+        raise ValueError("found a user part (not shown), allowed: an address without one; use user and password")
+    parts = urlsplit(address)
+    if parts.query or parts.fragment:
+        raise ValueError("found a query (not shown), allowed: http://host:port/path; use token")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"found {address!r}, allowed: http://host:port/path or https://…")
+    return address.rstrip("/")
+
+
+def _variable(given: object) -> object:
+    """Looks before anything else does, as other messages would show what they found."""
+    if not (isinstance(given, str) and _VARIABLE.fullmatch(given)):
+        raise ValueError("found a secret (not shown), allowed: ${VARIABLE}, of the environment")
+    return given
+
+
+Secret = Annotated[str, BeforeValidator(_variable)]
+
+
+class SchemaRegistry(Model):
+    """A schema registry that speaks Confluent's interface."""
+
+    address: Annotated[str, AfterValidator(_http)] = Field(
+        description="http or https address of the registry's Confluent interface, such as http://127.0.0.1:8081"
+    )
+    user: str | None = Field(default=None, description="user, or key of an API; with password")
+    password: Secret | None = Field(default=None, description="password of the user, as ${VARIABLE}")
+    token: Secret | None = Field(default=None, description="bearer token instead of a user, as ${VARIABLE}")
+    ca: str | None = Field(default=None, description="file of certificates that sign the registry's, as PEM")
+
+    @model_validator(mode="after")
+    def _one_login(self) -> Self:
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user: give it with password, or neither")
+        if self.user is not None and self.token is not None:
+            raise ValueError("token: found with user, allowed: one of the two")
+        return self
+
+    def reached(self) -> Iterator[Reached]:
+        """Yields the host, and the variables of the environment that are read."""
+        yield Reached("host", "registry.address", self.address)
+        for key in ("user", "password", "token"):
+            for name in variables.named(getattr(self, key) or ""):
+                yield Reached("variable", f"registry.{key}", name)

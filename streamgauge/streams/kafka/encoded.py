@@ -1,0 +1,80 @@
+"""Reads values of binary formats, or with a registry's prefix, as lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streamgauge.base.errors import UserError
+from streamgauge.config.schema_registry import REGISTERED, Kind, SchemaRegistry
+from streamgauge.streams.kafka import avro
+from streamgauge.streams.kafka.registry import PREFIX, Registry
+
+#: turns a value into a line, and raises ValueError for one that is none
+Read = Callable[[bytes], bytes]
+#: bytes of a bad value that are shown
+_SHOWN = 100
+
+
+class Encoded:
+    """Values that one function reads one by one; see values.Decoder."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
+        lines, reasons, read = list[bytes](), dict[int, str](), self._read
+        for at, value in enumerate(values):
+            try:
+                lines.append(read(value))
+            except ValueError as problem:
+                lines.append(value[:_SHOWN].hex().encode())
+                reasons[at] = str(problem)
+        return lines, reasons
+
+
+def encoded(form: str, registry: SchemaRegistry | None, writer_schema: str | None) -> Encoded:
+    """Returns the decoder of a format: avro by the writer's schema, or a name of REGISTERED. Raises UserError."""
+    if form in REGISTERED:
+        assert registry is not None
+        return Encoded(_Prefixed(REGISTERED[form], Registry(registry)))
+    try:
+        return Encoded(avro.reader(writer_schema or ""))
+    except ValueError as problem:
+        raise UserError(f"writer_schema: {problem}") from None
+
+
+class _Prefixed:
+    """Reads values that begin with the number of their writer's schema; each schema is asked for once."""
+
+    def __init__(self, kind: Kind, registry: Registry) -> None:
+        self._kind, self._registry = kind, registry
+        self._reads: dict[int, Read] = {}
+
+    def __call__(self, value: bytes) -> bytes:
+        if len(value) < PREFIX.size or value[0]:
+            raise ValueError("it has no prefix of a schema registry: a byte 0, and a schema's number in four")
+        if self._kind == "JSON":
+            return value[PREFIX.size :].replace(b"\n", b" ").replace(b"\r", b" ")
+        _, number = PREFIX.unpack_from(value)
+        read = self._reads.get(number)
+        if read is None:
+            read = self._reads[number] = self._reader(number)
+        return read(value[PREFIX.size :])
+
+    def _reader(self, number: int) -> Read:
+        schema = self._registry.schema(number)
+        if schema is None:
+            return _refusing(f"the registry has no schema {number}")
+        if schema.kind != self._kind:
+            return _refusing(f"schema {number} is of type {schema.kind}, allowed: {self._kind}")
+        try:
+            return avro.reader(schema.text, schema.referenced)
+        except ValueError as problem:
+            return _refusing(f"schema {number}: {problem}")
+
+
+def _refusing(reason: str) -> Read:
+    def read(_: bytes) -> bytes:
+        raise ValueError(reason)
+
+    return read
