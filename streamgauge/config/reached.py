@@ -94,6 +94,8 @@ def _source(source: Source) -> Iterator[Reached]:
             yield from _store(f"source.{key}", name)
     if source.own_code:
         yield Reached("code", "source.format", source.own_code)
+    for one in source.kafka.registry.reached() if source.kafka and source.kafka.registry else ():
+        yield Reached(one.kind, f"source.kafka.{one.key}", one.name)
 
 
 def _store(key: str, name: str) -> Iterator[Reached]:

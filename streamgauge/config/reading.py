@@ -80,7 +80,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     )
     benchmark = benchmark.model_copy(
         update={
-            "source": source.model_copy(update=located),
+            "source": source.model_copy(update={**located, "kafka": source.kafka and source.kafka.located(base)}),
             "experiments": experiments,
             "replay": replay,
             "systems": tuple(system.located(base) for system in benchmark.systems),

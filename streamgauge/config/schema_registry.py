@@ -1,9 +1,11 @@
-"""Settings of a schema registry, and the formats whose values bear the number of a schema in it."""
+"""Settings of a schema registry, and what the formats of values need: a registry, or the writer's schema."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -12,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from streamgauge.base import variables
 from streamgauge.base.field_types import Model
 from streamgauge.base.secrets import names_user
+from streamgauge.config.located import text_of
 from streamgauge.config.systems import Reached
 
 #: what a registry calls the language of a schema
@@ -61,9 +64,30 @@ class SchemaRegistry(Model):
             raise ValueError("token: found with user, allowed: one of the two")
         return self
 
+    def located(self, base: Path) -> Self:
+        """The same, with the file of certificates resolved from base."""
+        return self if self.ca is None else self.model_copy(update={"ca": os.path.normpath(base.absolute() / self.ca)})
+
     def reached(self) -> Iterator[Reached]:
         """Yields the host, and the variables of the environment that are read."""
         yield Reached("host", "registry.address", self.address)
         for key in ("user", "password", "token"):
             for name in variables.named(getattr(self, key) or ""):
                 yield Reached("variable", f"registry.{key}", name)
+
+
+def check_registry(registry: SchemaRegistry | None, *formats: str) -> None:
+    """Raises ValueError unless there is a registry where one of the formats needs it, and there alone."""
+    if any(form in REGISTERED for form in formats) != (registry is not None):
+        raise ValueError(f"registry: needed by {' and '.join(REGISTERED)}, and by those alone")
+
+
+def check_writer_schema(writer_schema: str | None, form: str) -> None:
+    """Raises ValueError unless there is a schema where values of plain Avro are read, and there alone."""
+    if (form == "avro") != (writer_schema is not None):
+        raise ValueError("writer_schema: needed to read avro, and by that alone: Avro's schema, or a file with it")
+
+
+def schema_text(given: str, base: Path, key: str) -> str:
+    """Returns a schema that is given as JSON, or the text of its file. Raises UserError if that cannot be read."""
+    return given if given.lstrip()[:1] in tuple('[{"') else text_of(base / given, key)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Literal, TypeGuard
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeGuard
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from streamgauge.base.field_types import Model
 from streamgauge.base.units import PS, Duration
 from streamgauge.config.kafka_security import Security
+from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
 
 #: what a record tells beside its value, as a column of the source; a header's name follows HEADER
 OWN = ("kafka.partition", "kafka.offset", "kafka.timestamp", "kafka.key")
@@ -82,12 +84,28 @@ class Topic(Model):
         default=None,
         description="number of offsets from the first on that are read at most; each partition gives its share",
     )
-    values: Literal["json", "line"] = Field(default="json", description="contents of a record's value: json, line")
+    values: Literal["json", "line", "avro", "confluent-avro", "confluent-json"] = Field(
+        default="json", description="contents of a record's value: json, line, avro, confluent-avro, confluent-json"
+    )
+    writer_schema: str | None = Field(default=None, description="values avro: their schema as JSON, or a file with it")
+    registry: SchemaRegistry | None = Field(default=None, description="schema registry of values confluent-…")
     security: Security = Field(
         default_factory=dict,
         description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
     )
     pinned: Pinned | None = Field(default=None, description="written by a run: the records that it has read")
+
+    @model_validator(mode="after")
+    def _read_by_a_schema(self) -> Self:
+        check_registry(self.registry, self.values)
+        check_writer_schema(self.writer_schema, self.values)
+        return self
+
+    def located(self, base: Path) -> Self:
+        """The same, with the text of the schema's file and the place of the certificates, which lie at base."""
+        schema = self.writer_schema and schema_text(self.writer_schema, base, "source.kafka.writer_schema")
+        registry = self.registry and self.registry.located(base)
+        return self.model_copy(update={"writer_schema": schema, "registry": registry})
 
     @property
     def url(self) -> str:

@@ -37,7 +37,7 @@ def events_key(store: Store, given: Sourced) -> str:
     apart = {"files", "expectations", "max_bad_fraction", "by", "idle", "kafka"}
     source = given.source.model_dump(mode="json", exclude=apart)
     if (topic := given.source.kafka) is not None:  # the id tells the topic, whatever its address
-        source["kafka"] = topic.model_dump(mode="json", include={"values", "pinned"})
+        source["kafka"] = topic.model_dump(mode="json", include={"values", "writer_schema", "pinned"})
     made_by = [package] if (package := FORMATS.version(given.source.format)) else []
     return key_of("events", store.source_fingerprint(given.source.files), source, given.scale, *made_by)
 

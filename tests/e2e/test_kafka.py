@@ -26,7 +26,7 @@ from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
 from streamgauge.streams.kafka.clients import Access
-from streamgauge.streams.kafka.records import avro_schema
+from streamgauge.streams.kafka.schemas import avro_schema
 from tests.driver.conftest import COLUMNS, artifact
 
 __all__ = ["artifact"]  # fixtures here, too

@@ -182,7 +182,7 @@ def test_each_allowed_security_key_is_one_of_the_client_and_none_of_them_loads_c
         ("command: [a], answer: {sql: ./pipe.sql}", "pipe.sql: a device or a pipe, allowed: a regular file"),
         ("command: [a], progress: {group: g, checkpoint: c}", "give group or checkpoint, one of the two"),
         ("command: [a], headers: false, answer: {carried: {}}", "headers: found false, but answer.carried needs what"),
-        ("command: [a], started: once", "started: once needs answer.sql with answer.key, and format json or avro"),
+        ("command: [a], started: once", "started: once needs answer.sql with answer.key, and another format than line"),
         ("command: [a], started: once, answer: {sql: select 1}", "started: once needs answer.sql with answer.key"),
         ("command: [a], format: line", "sentinel: needed by format line, and by that alone"),
         ("command: [a], ready: {log: '('}", "found '(', allowed: a regular expression"),

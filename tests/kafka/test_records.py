@@ -15,7 +15,9 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.publish.publisher import nothing
-from streamgauge.streams.kafka.records import avro, avro_schema, headers, lines, objects, sentinel_line
+from streamgauge.streams.kafka.avro import writer
+from streamgauge.streams.kafka.records import headers, lines, objects, sentinel_line
+from streamgauge.streams.kafka.schemas import avro_schema
 from tests.conftest import ROOT
 
 DAY = 1_356_998_400_000_000_000  # 2013-01-01, ns
@@ -50,7 +52,7 @@ def test_avro_has_the_same_fields_by_the_schema_of_the_docs() -> None:
         {"seq": -1, "event_time": 2**62, "name": None, "n": None, "x": None, "sentinel": True},
     )  # fmt: skip
     schema = fastavro.parse_schema(avro_schema(given.schema))
-    decoded = [fastavro.schemaless_reader(BytesIO(value), schema) for value in avro(given.schema)(given)]
+    decoded = [fastavro.schemaless_reader(BytesIO(value), schema) for value in writer(given.schema)(given)]
     assert [row.pop("event_ts").isoformat() for row in decoded] == [
         "2013-01-01T00:00:00.000001+00:00", "2116-02-20T23:53:38.427387+00:00",
     ]  # fmt: skip
@@ -62,7 +64,7 @@ def test_avro_has_the_same_fields_by_the_schema_of_the_docs() -> None:
     assert documented is not None
     assert json.loads(documented[1]) == avro_schema(rows({"carrier": "string", "flight": "int64"}, False).schema)
     with pytest.raises(UserError, match=r"^format avro: found the column 'a-b', allowed: letters, digits and _"):
-        avro(rows({"a-b": "string"}, False).schema)
+        writer(rows({"a-b": "string"}, False).schema)
 
 
 def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:

@@ -21,8 +21,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.publish.local_registry import LocalRegistry
 from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka import registry as registry_client
-from streamgauge.streams.kafka.encoded import encoded
 from streamgauge.streams.kafka.registry import PREFIX, Registry, Schema
+from streamgauge.streams.kafka.values import decoder_of
 
 INNER = {"type": "record", "name": "a.Inner", "fields": [{"name": "n", "type": "long"}]}
 OUTER = {"type": "record", "name": "a.Outer", "fields": [{"name": "one", "type": "a.Inner"}]}
@@ -52,7 +52,7 @@ def test_values_of_several_schemas_are_read_by_their_writers_and_others_have_a_r
         PREFIX.pack(0, 2**32 - 1) + b"\2",
     ]
     try:
-        lines, reasons = encoded("confluent-avro", settings, None).lines(values)
+        lines, reasons = decoder_of("confluent-avro", settings).lines(values)
         assert lines[:2] == [b'{"n":4611686018427387904}', '{"n":-1,"more":"é"}'.encode()]
         no_prefix = "it has no prefix of a schema registry: a byte 0, and a schema's number in four"
         assert reasons == {
@@ -62,11 +62,19 @@ def test_values_of_several_schemas_are_read_by_their_writers_and_others_have_a_r
             5: f"schema {other} is of type JSON, allowed: AVRO",
             6: "the registry has no schema 4294967295",
         }
-        lines, reasons = encoded("confluent-json", settings, None).lines(values[-2:-1])
+        lines, reasons = decoder_of("confluent-json", settings).lines(values[-2:-1])
         assert (lines, reasons) == ([b'{"n": 1}'], {})
     finally:
         client.remove(["formats-a/b-value", "formats-json-value", "formats-none-value"])
     assert client.schema(first) is None
+
+
+def test_plain_avro_is_read_by_the_writer_s_schema_alone() -> None:
+    value = written(0, INNER, {"n": 7})
+    lines, reasons = decoder_of("avro", writer_schema=json.dumps(INNER)).lines([value[5:], value])
+    assert (lines, list(reasons)) == ([b'{"n":7}', value.hex().encode()], [1])
+    with pytest.raises(UserError, match=r"^writer_schema: it is no schema of Avro: "):
+        decoder_of("avro", writer_schema="{}")
 
 
 def test_a_schema_comes_with_those_that_it_refers_to(registry: LocalRegistry) -> None:
@@ -78,7 +86,7 @@ def test_a_schema_comes_with_those_that_it_refers_to(registry: LocalRegistry) ->
     try:
         assert client.schema(answer["id"]) == Schema("AVRO", json.dumps(OUTER), (json.dumps(INNER),))
         value = written(answer["id"], {**OUTER, "fields": [{"name": "one", "type": INNER}]}, {"one": {"n": 3}})
-        lines, _ = encoded("confluent-avro", SchemaRegistry(address=registry.address), None).lines([value])
+        lines, _ = decoder_of("confluent-avro", SchemaRegistry(address=registry.address)).lines([value])
         assert lines == [b'{"one":{"n":3}}']
     finally:
         client.remove(["formats-outer-value", "formats-inner-value"])
@@ -143,13 +151,13 @@ def test_a_registry_that_does_not_serve_is_an_error_of_the_whole(
 ) -> None:
     monkeypatch.setattr(registry_client, "TIMEOUT_S", 1.0)
     with answering(answer) as address, pytest.raises(UserError) as failure:
-        encoded("confluent-avro", SchemaRegistry(address=address), None).lines([PREFIX.pack(0, 1)])
+        decoder_of("confluent-avro", SchemaRegistry(address=address)).lines([PREFIX.pack(0, 1)])
     assert str(failure.value) == f"registry.address: {address} {message}"
 
 
 def test_a_registry_that_is_away_is_an_error_of_the_whole() -> None:
     with pytest.raises(UserError, match=r"^registry\.address: http://127\.0\.0\.1:1 does not answer \(\[Errno 111\] "):
-        encoded("confluent-avro", SchemaRegistry(address="http://127.0.0.1:1"), None).lines([PREFIX.pack(0, 1)])
+        decoder_of("confluent-avro", SchemaRegistry(address="http://127.0.0.1:1")).lines([PREFIX.pack(0, 1)])
 
 
 def test_a_login_goes_to_the_registry_and_into_no_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streamgauge.base.errors import UserError
-from streamgauge.config.schema_registry import REGISTERED, Kind, SchemaRegistry
+from streamgauge.config.schema_registry import Kind
 from streamgauge.streams.kafka import avro
 from streamgauge.streams.kafka.registry import PREFIX, Registry
 
@@ -15,8 +14,13 @@ Read = Callable[[bytes], bytes]
 _SHOWN = 100
 
 
+def on_one_line(value: bytes) -> bytes:
+    """The value with a blank for each byte that ends a line."""
+    return value.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
 class Encoded:
-    """Values that one function reads one by one; see values.Decoder."""
+    """Values that a function reads one by one."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -32,18 +36,7 @@ class Encoded:
         return lines, reasons
 
 
-def encoded(form: str, registry: SchemaRegistry | None, writer_schema: str | None) -> Encoded:
-    """Returns the decoder of a format: avro by the writer's schema, or a name of REGISTERED. Raises UserError."""
-    if form in REGISTERED:
-        assert registry is not None
-        return Encoded(_Prefixed(REGISTERED[form], Registry(registry)))
-    try:
-        return Encoded(avro.reader(writer_schema or ""))
-    except ValueError as problem:
-        raise UserError(f"writer_schema: {problem}") from None
-
-
-class _Prefixed:
+class Prefixed:
     """Reads values that begin with the number of their writer's schema; each schema is asked for once."""
 
     def __init__(self, kind: Kind, registry: Registry) -> None:
@@ -54,7 +47,7 @@ class _Prefixed:
         if len(value) < PREFIX.size or value[0]:
             raise ValueError("it has no prefix of a schema registry: a byte 0, and a schema's number in four")
         if self._kind == "JSON":
-            return value[PREFIX.size :].replace(b"\n", b" ").replace(b"\r", b" ")
+            return on_one_line(value[PREFIX.size :])
         _, number = PREFIX.unpack_from(value)
         read = self._reads.get(number)
         if read is None:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.base.arrow import ints
-from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
+from streamgauge.streams.kafka import avro
+from streamgauge.streams.kafka.registry import PREFIX
+from streamgauge.streams.kafka.schemas import OWN
 
 Headers = list[tuple[str, str]]
 #: value, time in ms since 1970 (0: that of the producer), and headers
 Record = tuple[bytes, int, Headers | None]
-#: the wire's own columns; all other columns of a row are declared
-OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")
-_AVRO = {"string": "string", "int64": "long", "double": "double"}
 #: JSON must escape these; a text without them needs only its quotes
 _SPECIAL = r'[\x00-\x1f"\\]'
 
@@ -31,8 +28,8 @@ _SPECIAL = r'[\x00-\x1f"\\]'
 class Form:
     """The form of records: what is made of each row.
 
-    values: json, avro or line. headers: whether there are some. line: template of the sentinel's line.
-    by_event: a record bears its event's time, in whole milliseconds.
+    values: format of a value. headers: whether there are some. line: template of the sentinel's line.
+    by_event: a record bears its event's time, in whole milliseconds. schema_id: number of the schema in a registry.
     """
 
     values: str
@@ -40,10 +37,11 @@ class Form:
     headers: bool = True
     line: str = ""
     by_event: bool = False
+    schema_id: int | None = None
 
     def records(self, schema: pa.Schema) -> Callable[[pa.RecordBatch, str], Iterator[Record]]:
         """Returns a function that makes the records of rows of that schema, for an attempt. Raises UserError."""
-        values = maker(self.values, schema, self.line, self.tick)
+        values = maker(self.values, schema, self.line, self.tick, self.schema_id)
 
         def made(rows: pa.RecordBatch, attempt: str) -> Iterator[Record]:
             named = headers(rows, attempt, wanted=self.headers)
@@ -96,12 +94,16 @@ def sentinel_line(template: str, event_time: int, tick: Tick) -> str:
 
 
 def maker(
-    form: str, schema: pa.Schema, sentinel: str = "", tick: Tick = "ns"
+    form: str, schema: pa.Schema, sentinel: str = "", tick: Tick = "ns", schema_id: int | None = None
 ) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """A function that turns rows into values of that format: json, avro or line. Raises UserError."""
+    """A function that turns rows into values of that format. Raises UserError. schema_id: of a registry."""
     if form == "line":
         return lambda rows: lines(rows, sentinel, tick)
-    return objects if form == "json" else avro(schema)
+    plain = avro.writer(schema) if form.endswith("avro") else objects
+    if schema_id is None:
+        return plain
+    prefix = PREFIX.pack(0, schema_id)
+    return lambda rows: [prefix + value for value in plain(rows)]
 
 
 def objects(rows: pa.RecordBatch) -> list[bytes]:
@@ -119,41 +121,6 @@ def objects(rows: pa.RecordBatch) -> list[bytes]:
     pieces.append("}")
     texts: list[bytes] = pc.cast(pc.binary_join_element_wise(*pieces, ""), pa.binary()).to_pylist()
     return texts
-
-
-def avro(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """A function that turns rows into plain Avro, by the schema of `avro_schema`. Raises UserError."""
-    import fastavro
-
-    names = ["event_time", "event_ts", *(name for name in schema.names if name not in OWN)]
-    for name in names:
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UserError(f"format avro: found the column {name!r}, allowed: letters, digits and _")
-    parsed = fastavro.parse_schema(avro_schema(schema))
-
-    def values(rows: pa.RecordBatch) -> list[bytes]:
-        encoded = []
-        stamps = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.int64())
-        plain = rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps)
-        for row in plain.select(names).to_pylist():
-            out = BytesIO()
-            fastavro.schemaless_writer(out, parsed, row)
-            encoded.append(out.getvalue())
-        return encoded
-
-    return values
-
-
-def avro_schema(schema: pa.Schema) -> dict[str, Any]:
-    """Avro's schema of the records: event_time in ticks, event_ts in µs, and the declared columns or null."""
-    own = [
-        {"name": "event_time", "type": "long"},
-        {"name": "event_ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
-    ]
-    declared = [
-        {"name": field.name, "type": ["null", _AVRO[str(field.type)]]} for field in schema if field.name not in OWN
-    ]
-    return {"type": "record", "name": "Event", "fields": own + declared}
 
 
 def _value(column: pa.Array) -> pa.Array:

@@ -13,8 +13,6 @@ from struct import Struct
 from typing import Any, cast
 from urllib.parse import quote
 
-import urllib3
-
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.config.schema_registry import Kind, SchemaRegistry
@@ -43,6 +41,8 @@ class Registry:
     """Reads, registers and removes schemas. Every method raises UserError."""
 
     def __init__(self, settings: SchemaRegistry) -> None:
+        import urllib3
+
         self._address = settings.address
         self._headers = _JSON | _login(settings)
         if settings.ca is not None and not Path(settings.ca).is_file():
@@ -67,9 +67,9 @@ class Registry:
 
     def remove(self, subjects: Collection[str]) -> None:
         """Removes subjects with their schemas, as far as they are there and the registry lets them go."""
-        for subject in subjects:
-            for how in ("", "?permanent=true"):
-                with suppress(UserError):
+        with suppress(UserError):  # it is away, or refuses them all
+            for subject in subjects:
+                for how in ("", "?permanent=true"):
                     self._ask("DELETE", f"/subjects/{quote(subject, safe='')}{how}")
 
     def _schema(self, answer: Mapping[str, Any]) -> Schema:
@@ -97,6 +97,8 @@ class Registry:
 
     def _ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
         """Returns the status and the JSON of an answer."""
+        from urllib3.exceptions import HTTPError
+
         begin = f"registry.address: {self._address}"
         deadline = time.monotonic() + TIMEOUT_S
         try:
@@ -108,7 +110,7 @@ class Registry:
                 data += chunk
                 if time.monotonic() > deadline or len(data) > MOST_BYTES:
                     raise UserError(f"{begin} does not come to an end of its answer")
-        except (urllib3.exceptions.HTTPError, OSError) as problem:
+        except (HTTPError, OSError) as problem:
             raise UserError(f"{begin} does not answer ({str(problem).rpartition(': ')[2]})") from None
         if answer.status in (401, 403):
             raise UserError(f"{begin} refuses (HTTP {answer.status}); correct user and password, or token")

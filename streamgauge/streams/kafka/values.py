@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from streamgauge.base.errors import UserError
+from streamgauge.config.schema_registry import REGISTERED, SchemaRegistry
 from streamgauge.config.topic import Topic
+from streamgauge.streams.kafka import avro
+from streamgauge.streams.kafka.encoded import Encoded, Prefixed, on_one_line
+from streamgauge.streams.kafka.registry import Registry
 
 
 class Decoder(Protocol):
@@ -20,12 +25,19 @@ class Decoder(Protocol):
 
 def decoder(topic: Topic) -> Decoder:
     """Returns the decoder of a topic's values. Raises UserError if it cannot be had."""
-    return Line() if topic.values == "line" else Json()
+    return decoder_of(topic.values, topic.registry, topic.writer_schema)
 
 
-def on_one_line(value: bytes) -> bytes:
-    """The value with a blank for each byte that ends a line."""
-    return value.replace(b"\n", b" ").replace(b"\r", b" ")
+def decoder_of(form: str, registry: SchemaRegistry | None = None, writer_schema: str | None = None) -> Decoder:
+    """Returns the decoder of a format; one of REGISTERED needs the registry, avro the schema. Raises UserError."""
+    if form in REGISTERED and registry is not None:
+        return Encoded(Prefixed(REGISTERED[form], Registry(registry)))
+    if writer_schema is None:
+        return Line() if form == "line" else Json()
+    try:
+        return Encoded(avro.reader(writer_schema))
+    except ValueError as problem:
+        raise UserError(f"writer_schema: {problem}") from None
 
 
 class Json:

@@ -12,17 +12,22 @@ from streamgauge.bench.engines.job.life import JobFigures, Trial
 from streamgauge.bench.engines.job.settings import JobAnswer
 from streamgauge.bench.publish.answers import Topic, offered, report
 from streamgauge.bench.publish.publisher import LinkFigures
+from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.records.trial import Compared
+from streamgauge.streams.kafka.values import decoder_of
 
 
-def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: LinkFigures) -> JobFigures:
+def compared(
+    wanted: JobAnswer, registry: SchemaRegistry | None, trial: Trial, topic: Topic, link: LinkFigures
+) -> JobFigures:
     """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used."""
     from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
     if not topic.values:
         raise UserError("the job wrote nothing to its output topic")
+    values = _objects(topic.values, wanted, registry)
     rows = offered(trial.rows, trial.queues, trial.job.trials)
-    with one_line_errors(), closing(Answers(topic.values, topic.appended_ns, rows)) as answers:
+    with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:
         check = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
         if garbage := answers.garbage():
             raise UserError(garbage)
@@ -40,6 +45,19 @@ def compared(wanted: JobAnswer, trial: Trial, topic: Topic, link: LinkFigures) -
     if check.unchecked:
         return {"answers": verdict}
     return {"answers": verdict, "check": cast("Compared", verdict)}
+
+
+def _objects(values: list[bytes], wanted: JobAnswer, registry: SchemaRegistry | None) -> list[bytes]:
+    """The answers as JSON. Raises UserError for the first one that cannot be read."""
+    if wanted.format == "json":
+        return values
+    lines, reasons = decoder_of(wanted.format, registry, wanted.writer_schema).lines(values)
+    for at, reason in reasons.items():
+        shown = lines[at].decode()
+        raise UserError(
+            f"answer.format: an answer cannot be read as {wanted.format}: {reason}; its bytes begin {shown}"
+        )
+    return lines
 
 
 def _clock(driver: tuple[int, int], broker: Sequence[int] | None) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from streamgauge.bench.engines.job.comparing import compared
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics
+from streamgauge.bench.engines.job.registering import registered, tried
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
 from streamgauge.bench.publish.answers import Output
@@ -33,6 +34,7 @@ from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
+from streamgauge.streams.kafka.registry import Registry
 
 READY_S = 30.0
 LOOK_S = 0.1
@@ -52,6 +54,7 @@ class JobSystem(Adapter):
         self._system = system
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
+        self._registry: Registry | None = None
         self._trial: Trial | None = None
         self._job: Job | None = None  # that runs
         self._own: OwnTopics | None = None
@@ -71,7 +74,7 @@ class JobSystem(Adapter):
         self.failure = None
         self.check()
         assert self._topics is not None
-        self._own = self._own or OwnTopics(self._topics, self._work / "topics.json")
+        self._own = self._own or OwnTopics(self._topics, self._work / "topics.json", self._registry)
         self._own.remove()  # what a process left behind that was killed, or whose broker was away
 
     def check(self) -> None:
@@ -84,6 +87,7 @@ class JobSystem(Adapter):
             group = self._system.progress.group
             group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
             try_rights(self._access, self._topics, probe, group)
+            self._registry = tried(self._system.registry, probe)
         except UserError as problem:
             raise UserError(f"systems.{self.name}.{problem}") from None
 
@@ -127,7 +131,8 @@ class JobSystem(Adapter):
             figures = self._ended(trial, keep=keep)
             figures["drained"] = drained
             if output is not None and self.failure is None:
-                figures.update(compared(self._system.answer, trial, output.read(), figures["link"]))
+                answer, registry = self._system.answer, self._system.registry
+                figures.update(compared(answer, registry, trial, output.read(), figures["link"]))
             # the next trial's answers are compared together with these
             check = figures.get("check")
             right = self.failure is None and not (check and check["wrong"])
@@ -199,7 +204,7 @@ class JobSystem(Adapter):
             kept = begin_of(
                 self._kept, queues, setup.tick, _laps(setup), PS["ms"] // PS[setup.tick] if system.since_1970 else None
             )
-            about = (self._access, job.values["input"], setup.attempt, system.form(setup.tick))
+            about = (self._access, job.values["input"], setup.attempt, job.form)
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
@@ -227,7 +232,8 @@ class JobSystem(Adapter):
         own.make(values["output"], queues)
         if self._system.progress.group is not None:
             own.expect(filled(self._system.progress.group, values))
-        return Job(values, folder)
+        form = registered(self._registry, self._system.form(setup.tick), setup, values["input"])
+        return Job(values, form, folder)
 
     def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
@@ -249,7 +255,7 @@ class JobSystem(Adapter):
         closed, lateness = setup.closed, system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
-            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, system.form(setup.tick),
+            setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, job.form,
             str(self._kept if closed else rows), KEPT_ROWS if closed else None,
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
             f"{job.values['group']}-clock" if system.since_1970 else None,

@@ -18,6 +18,7 @@ from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
 from streamgauge.bench.publish.publisher import LinkFigures
 from streamgauge.records.trial import SystemFigures
+from streamgauge.streams.kafka.records import Form
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
@@ -37,6 +38,8 @@ class Job:
 
     values: dict[str, str]
     """values of the places in templates"""
+    form: Form
+    """form of its input's records"""
     folder: Path | None
     """folder of a job that is started once, for its checkpoint and the rows of all its trials"""
     command: Command = field(init=False)

@@ -1,4 +1,4 @@
-"""Topics that were made for a job, by us or by the job itself; a list of them outlives this process."""
+"""Topics that were made for a job, by us or by the job itself, and their schemas; a list of them outlives us."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.streams.kafka.clients import Topics
+from streamgauge.streams.kafka.registry import Registry
 
 
 class OwnTopics:
-    """Makes and removes topics. file: takes their names. Methods raise UserError."""
+    """Makes and removes topics. file: takes their names. registry: has their schemas. Methods raise UserError."""
 
-    def __init__(self, topics: Topics, file: Path) -> None:
-        self._topics, self._file = topics, file
+    def __init__(self, topics: Topics, file: Path, registry: Registry | None = None) -> None:
+        self._topics, self._file, self._registry = topics, file, registry
         self._made: list[str] = []
         #: by application id, the topics of such a name that were there before the job
         self._before: dict[str, list[str]] = {}
@@ -43,6 +44,8 @@ class OwnTopics:
             there = self._topics.names()
             for application, before in (dict.fromkeys(groups, ()) | self._before).items():
                 names |= {name for name in there - set(before) if name.startswith(f"{application}-")}
+        if self._registry is not None:
+            self._registry.remove([f"{name}-{part}" for name in names for part in ("key", "value")])
         if self._topics.remove(names, groups):
             self._made, self._before = [], {}
             self._file.unlink(missing_ok=True)

@@ -16,10 +16,11 @@ from pydantic import AfterValidator, Field, model_validator
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay, Model
-from streamgauge.base.places import small_text
 from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.config.kafka_security import TOKEN_HOST, Security
+from streamgauge.config.located import text_of
+from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
 from streamgauge.config.systems import Reached, System
 from streamgauge.streams.kafka.records import Form
 
@@ -91,6 +92,13 @@ class JobCarried(Model):
 class JobAnswer(Model):
     """The answers of a job, how they are checked, and who contributed to them."""
 
+    format: Literal["json", "avro", "confluent-avro", "confluent-json"] = Field(
+        default="json",
+        description="value of an answer: JSON or Avro, with the number of a registry's schema or without",
+    )
+    writer_schema: str | None = Field(
+        default=None, description="format avro: the schema of the answers as JSON, or a file with it"
+    )
     sql: str | None = Field(
         default=None, description="DuckDB's SQL over the table events, or a file with it: the right answers"
     )
@@ -104,6 +112,20 @@ class JobAnswer(Model):
     quiet: Delay = Field(
         default=Duration.parse("2s"), description="time without a new answer after which all have come"
     )
+
+    @model_validator(mode="after")
+    def _read_by_a_schema(self) -> Self:
+        check_writer_schema(self.writer_schema, self.format)
+        return self
+
+    def located(self, base: Path, key: str) -> Self:
+        """The same, with the texts of files that lie at base. key: of the answer, for messages."""
+        changed: dict[str, object] = {}
+        if self.sql is not None and re.fullmatch(r"\S+\.sql", self.sql):
+            changed["sql"] = text_of(base / self.sql, f"{key}.sql")
+        if self.writer_schema is not None:
+            changed["writer_schema"] = schema_text(self.writer_schema, base, f"{key}.writer_schema")
+        return self.model_copy(update=changed)
 
 
 class JobSettings(System):
@@ -119,9 +141,12 @@ class JobSettings(System):
         default=None, description="version of the job, kept with its figures; the command or the environment names it"
     )
     bootstrap: Annotated[str, Field(min_length=1)] = Field(description="host:port of the Kafka broker")
-    format: Literal["json", "avro", "line"] = Field(
-        default="json", description="value of a record: the declared columns as JSON or Avro, or the source's line"
+    format: Literal["json", "avro", "confluent-avro", "confluent-json", "line"] = Field(
+        default="json",
+        description="value of a record: the declared columns as JSON or Avro, with the number of a registry's schema "
+        "or without, or the source's line",
     )
+    registry: SchemaRegistry | None = Field(default=None, description="schema registry of formats confluent-…")
     started: Literal["trial", "once"] = Field(
         default="trial",
         description="start the job anew for each trial, or once for all trials that follow the ladder of a search; "
@@ -146,7 +171,7 @@ class JobSettings(System):
     warm: Delay = Field(
         default=Duration.parse("15s"),
         description="time for which a job warms up with the stream's first rows, whose event times are moved into the "
-        "past; formats json and avro",
+        "past; not with format line",
     )
     ready: JobReady | None = Field(
         default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
@@ -182,12 +207,17 @@ class JobSettings(System):
         return self
 
     @model_validator(mode="after")
+    def _schemas_that_are_kept(self) -> Self:
+        check_registry(self.registry, self.format, self.answer.format)
+        return self
+
+    @model_validator(mode="after")
     def _trials_that_are_told_apart(self) -> Self:
         """A job that goes on takes later event times in each trial, and answers of earlier ones stay in its topic."""
         if self.started == "once" and (self.format == "line" or self.answer.sql is None or not self.answer.key):
             raise ValueError(
-                "started: once needs answer.sql with answer.key, and format json or avro: a line cannot take a later "
-                "time"
+                "started: once needs answer.sql with answer.key, and another format than line, which cannot take a "
+                "later time"
             )
         return self
 
@@ -211,6 +241,8 @@ class JobSettings(System):
         for key, value in self.security.items():
             if key == TOKEN_HOST:
                 yield Reached("host", f"security.{key}", value)
+        if self.registry is not None:
+            yield from self.registry.reached()
         texts = {"security": self.security, "environment": self.environment, "command": self.command}
         for place, text in texts.items():
             for name in dict.fromkeys(variables.named(str(text))):
@@ -251,16 +283,17 @@ class JobSettings(System):
 
     def located(self, base: Path) -> Self:
         directory = os.path.normpath(base.absolute() / (self.directory or ""))
-        changed: dict[str, object] = {"directory": directory}
-        if self.answer.sql is not None and re.fullmatch(r"\S+\.sql", self.answer.sql):
-            changed["answer"] = self.answer.model_copy(update={"sql": _text_of(base / self.answer.sql, self.name)})
-        return self.model_copy(update=changed)
+        answer = self.answer.located(base, f"systems.{self.name}.answer")
+        registry = self.registry and self.registry.located(base)
+        return self.model_copy(update={"directory": directory, "answer": answer, "registry": registry})
 
     def check_installed(self) -> None:
         if importlib.util.find_spec("confluent_kafka") is None:
             raise UserError(f"systems.{self.name}.engine: confluent-kafka is not installed; install the extra kafka")
-        if self.format == "avro" and importlib.util.find_spec("fastavro") is None:
-            raise UserError(f"systems.{self.name}.format: fastavro is not installed; install the extra kafka")
+        needed = {"format": "fastavro"} if "avro" in f"{self.format} {self.answer.format}" else {}
+        for key, module in (needed | ({"registry": "urllib3"} if self.registry else {})).items():
+            if importlib.util.find_spec(module) is None:
+                raise UserError(f"systems.{self.name}.{key}: {module} is not installed; install the extra kafka")
         program, place = self.command[0], Path(self.directory or ".")
         if "{" in program:
             return
@@ -269,12 +302,3 @@ class JobSettings(System):
         if "/" not in program and shutil.which(program) is None:
             there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
             raise UserError(f"systems.{self.name}.command: found no {program!r} on PATH{there}")
-
-
-def _text_of(file: Path, system: str) -> str:
-    try:
-        return small_text(file, most_bytes=1 << 20)
-    except OSError as problem:
-        raise UserError(f"systems.{system}.answer.sql: {file}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise UserError(f"systems.{system}.answer.sql: {file}: byte {problem.start} is not UTF-8") from None
