@@ -36,6 +36,8 @@ from streamgauge.catalog.manifests import Artifact as Artifact
 from streamgauge.catalog.source_files import mark_of
 
 OTHER_ARTIFACTS = "choose another --artifacts"
+#: end of the name of a folder beside an unfinished artifact, with parts of it that are finished
+KEPT = ".kept"
 #: the manifest of an artifact whose data was deleted to save space (results/index/garbage_collection.py)
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
@@ -58,6 +60,8 @@ class Build:
 
     path: Path
     manifest: dict[str, Any] = field(default_factory=dict)
+    #: folder of what the next builder can go on with, if this one is killed; none on a remote store
+    kept: Path | None = None
 
 
 def key_of(kind: str, *parts: object) -> str:
@@ -163,7 +167,7 @@ class Store:
             for leftover in final.parent.glob(f"{key}.tmp-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
             temporary.mkdir()
-            build = Build(temporary)
+            build = Build(temporary, kept=final.with_name(f"{key}{KEPT}"))
             yield build
             for half in temporary.rglob(".*"):  # left by a task attempt that was killed while it wrote
                 if is_half(half.name):
@@ -174,6 +178,7 @@ class Store:
                 shutil.rmtree(final)
             temporary.rename(final)
             sync(final.parent)
+            shutil.rmtree(final.with_name(f"{key}{KEPT}"), ignore_errors=True)
         except OSError as problem:
             raise _not_built(problem, final) from problem
         finally:

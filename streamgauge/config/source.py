@@ -338,5 +338,10 @@ class Source(Model):
         return self.files if self.kafka is None else (self.kafka.url,)
 
     @property
+    def line_word(self) -> str:
+        """The word for what counts its lines."""
+        return "offset" if self.kafka is not None else "row" if self.is_typed else "line"
+
+    @property
     def tick(self) -> Tick:
         return tick_of(self.time.unit)

@@ -15,8 +15,8 @@ from streamgauge.base.units import PS, Duration
 from streamgauge.config.kafka_security import Security
 from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
 
-#: what a record tells beside its value, as a column of the source; a header's name follows HEADER
-OWN = ("kafka.partition", "kafka.offset", "kafka.timestamp", "kafka.key")
+#: what a record tells beside its value, as a column of the source, and its type; a header's name follows HEADER
+OWN = {"kafka.partition": "int64", "kafka.offset": "int64", "kafka.timestamp": "int64", "kafka.key": "string"}
 HEADER = "kafka.header."
 _AGO = re.compile(r"-(.+)")
 _OFFSETS = re.compile(r"(\d+:\d+)(,\d+:\d+)*")

@@ -49,6 +49,16 @@ class EventsManifest(Manifest):
     sources: tuple[dict[str, int | str], ...] = ()  # size and SHA-256 of each file
 
 
+class FinishedPiece(Record):
+    """Files of a piece of events that is whole, kept until all are."""
+
+    parts: tuple[str, ...]
+    quarantine: tuple[str, ...]
+    lines: int
+    skipped_events: int  # with local times that do not exist
+    skipped_seqs: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Selection:
     """The delayed records: those effective at threshold bin + 1 with (draw, seq) <= (bin, last_seq)."""

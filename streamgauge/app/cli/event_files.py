@@ -18,6 +18,7 @@ from streamgauge.app.cli import options, source_options, usage, workplace
 from streamgauge.app.cli.common import AsJson, tell
 from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
+from streamgauge.app.cli.topic_text import fixed_json, fixed_options
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.records.manifests import EventsManifest, StreamManifest
@@ -63,6 +64,7 @@ def analyze(
         workplace.require_writable("--profile", save, files)
     source = source_options.with_parts(source_options.source(files, reading), by, idle)
     profile = measured(source, full=full, master=master)
+    topic = profile.source.kafka
     if save is not None:
         try:
             profile.write(save)
@@ -70,19 +72,24 @@ def analyze(
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
     _warn(profile.doubts)
     if as_json:
-        typer.echo(json.dumps(as_json_object(profile)))
+        typer.echo(json.dumps(as_json_object(profile) | ({} if topic is None else {"topic": fixed_json(topic)})))
     else:
         show(profile)
+        if topic is not None:
+            typer.echo(f"the same again      {fixed_options(topic)}")
 
 
 class Measured(Profile):
-    """A profile, with doubts about how its source is read, which are in no record."""
+    """A profile, with doubts about how its source is read, and the source with a topic's fixed range."""
 
     doubts: tuple[str, ...] = Field(default=(), exclude=True)
+    source: config.Source = Field(exclude=True)
 
 
 def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> Measured:
     """The profile of a source. Raises UserError."""
+    given_arrival = source.arrival is not None
+    source = workplace.pinned(source)
     with (
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
         workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
@@ -97,8 +104,10 @@ def measured(source: config.Source, *, full: bool = False, master: str | None = 
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, given, store, full=full)
         profile = Profile.read(artifact.file("profile.json"), "analyze again")
-        doubts = (*map(options.named, events.read(EventsManifest).doubts), *doubtful(profile))
-        return Measured.model_construct(**dict(profile), doubts=doubts)
+        # whoever gives no arrival does not ask for it; a topic has it anyway
+        of_arrival = doubtful(profile) if given_arrival else []
+        doubts = (*map(options.named, events.read(EventsManifest).doubts), *of_arrival)
+        return Measured.model_construct(**dict(profile), doubts=doubts, source=source)
 
 
 @dataclass(frozen=True)
@@ -230,6 +239,7 @@ def streamed(
 
     with options.speaking():
         table(experiment.delay, source.tick)
+    source = workplace.pinned(source)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import generate as stage

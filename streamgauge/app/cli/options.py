@@ -26,6 +26,8 @@ _OPTIONS = {
     "source.separator": "--separator",
     "source.header": "--no-header", "source.columns": "--columns", "source.order": "--order",
     "source.max_bad_fraction": "--max-bad-fraction",
+    "source.kafka.from": "--from", "source.kafka.until": "--until", "source.kafka.most_events": "--most-events",
+    "source.kafka.values": "--values", "source.kafka.security": "--security",
     "source.files": "the name of the file", "source.format": "the end of the file's name",
     "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
     "overrides.experiments": "--experiment", "overrides.workloads": "--workload", "overrides.systems": "--system",

@@ -15,6 +15,7 @@ from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import RESERVED
+from streamgauge.config.topic import OWN, of_url
 
 if TYPE_CHECKING:
     from streamgauge.streams.text.guess_times import Time as GuessedTime
@@ -23,8 +24,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         help="event files, in order: flat text such as CSV, or JSON lines (.jsonl), plain or packed (.gz, .bz2, .zst), "
-        "or .parquet; a path, "
-        "s3://…, or - for standard input"
+        "or .parquet; a path, s3://…, or - for standard input; or a Kafka topic, kafka://HOST:PORT/TOPIC"
     ),
 ]
 
@@ -67,6 +67,21 @@ class Reading:
     arrival_iso: Annotated[bool, typer.Option("--arrival-iso", help="arrival times are ISO-8601")] = False
     order: Annotated[str, typer.Option(help="order of the events: file, arrival or event_time")] = "file"
     max_bad_fraction: Annotated[float, typer.Option(help="largest fraction of bad lines that is accepted")] = 0.01
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="of a topic: earliest (the default), -2h, an instant, or offsets 0:100,1:250"),
+    ] = None
+    until: Annotated[
+        str | None, typer.Option(help="of a topic: latest (the default), -2h, an instant, or offsets 0:100,1:250")
+    ] = None
+    most_events: Annotated[int | None, typer.Option(help="of a topic: at most so many records from the first on")] = (
+        None
+    )
+    values: Annotated[str | None, typer.Option(help="of a topic: json (the default) or line")] = None
+    security: Annotated[
+        list[str] | None,
+        typer.Option(help="of a topic: a setting of librdkafka, such as sasl.username=me; a secret as ${VARIABLE}"),
+    ] = None
     dataset: Annotated[str | None, typer.Option(help="a ready-made source: see `streamgauge datasets`")] = None
 
     @property
@@ -148,20 +163,48 @@ def source(files: list[str], given: Reading) -> config.Source:
         return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
     if given.time is None:
         raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
+    if (topic := topic_of(files, given)) is not None:
+        return options.parse(
+            config.Source, _read_by(given, "kafka", is_json=topic.get("values") != "line") | {"kafka": topic}, "source"
+        )
     kind = workplace.format_of(located[0])
-    raw = {
-        "files": located,
+    raw = _read_by(given, kind, is_json=kind == "jsonl") | {"files": located}
+    return options.parse(config.Source, raw, "source")
+
+
+def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, Any]:
+    """Keys of `source` that say how lines are read."""
+    return {
         "format": kind,
-        **({} if kind == "jsonl" and given.separator == "," else {"separator": given.separator}),
-        **({} if kind == "jsonl" and not given.no_header else {"header": not given.no_header}),
+        **({} if is_json and given.separator == "," else {"separator": given.separator}),
+        **({} if (is_json or kind == "kafka") and not given.no_header else {"header": not given.no_header}),
         "decimal": given.decimal,
         "comment": given.comment,
-        "time": column(given.time, given.written),
+        "time": column(given.time or "", given.written),
         "arrival": given.arrival_column(),
         "order": given.order,
         "max_bad_fraction": given.max_bad_fraction,
     }
-    return options.parse(config.Source, raw, "source")
+
+
+def topic_of(names: list[str], given: Reading) -> dict[str, Any] | None:
+    """Keys of `source.kafka`, if a topic is named; else None. Raises UserError for one among files, and for options."""
+    topics = [name for name in names if name.startswith("kafka://")]
+    own = {
+        "from": given.start, "until": given.until, "most_events": given.most_events, "values": given.values,
+        "security": dict(setting.partition("=")[::2] for setting in given.security or ()) or None,
+    }  # fmt: skip
+    own = {key: value for key, value in own.items() if value is not None}
+    if not topics:
+        for key in own:
+            raise UserError(f"--{key.replace('_', '-')}: found without a topic, allowed: with kafka://HOST:PORT/TOPIC")
+        return None
+    if len(names) > 1:
+        raise UserError(f"{topics[0]}: found beside {len(names) - 1} more, allowed: one topic alone")
+    try:
+        return {**of_url(topics[0]), **own}
+    except ValueError as problem:
+        raise UserError(str(problem)) from None
 
 
 def with_columns(source: config.Source, wanted: str | None) -> config.Source:
@@ -173,16 +216,18 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
         return source
     from streamgauge.streams.text import guess, splits
 
+    source = workplace.pinned(source)
     with options.speaking():
         splits.source_splits(source, 1 << 40)  # finds a file that is not as described
     kinds = guess.columns_of(source)
+    known = {**kinds, **(OWN if source.kafka is not None else {})}
     names = list(kinds) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
     columns: dict[str, Any] = {}
     for written, colon, kind in (name.partition(":") for name in names):
         name, equals, path = written.partition("=")
-        if (path or name) not in kinds and not (equals and colon):
-            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(kinds) or 'none'}")
-        kind = kind if colon else kinds[path or name]
+        if (path or name) not in known and not (equals and colon):
+            raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(known) or 'none'}")
+        kind = kind if colon else known[path or name]
         columns[name] = {"path": path, "type": kind} if equals else kind
     return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
 

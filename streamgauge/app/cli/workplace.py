@@ -76,6 +76,16 @@ def format_of(file: str) -> str:
     return "jsonl" if named else "csv"
 
 
+def pinned(source: config.Source) -> config.Source:
+    """The source, of a topic with the offsets that its range has now. Raises UserError."""
+    if source.kafka is None:
+        return source
+    from streamgauge.streams.sources import topics
+
+    with options.speaking(), progress("asking the broker"):
+        return topics.pinned(source)
+
+
 @contextmanager
 def workers(name: str, master: str | None, store: Store, source: config.Source) -> Iterator[Workers]:
     """Yields processes of this command, or Spark's if a master is named or the source is large.

@@ -29,8 +29,8 @@ class Origin:
     tick: Tick
     time: TimeColumn
     places: tuple[Place, ...] = ()
-    rows: bool = False
-    """rows of Parquet rather than lines"""
+    word: str = "line"
+    """what counts in a file: lines, rows of Parquet, or offsets"""
     skipped: Skipped = NONE_SKIPPED
 
 
@@ -261,7 +261,7 @@ class _Look:
 
     def _words(self, placed: Sequence[tuple[Place, int]], events: int) -> str:
         lines = [(place.file, number) for place, number in placed]
-        word = "event" if not self._origin.places else "row" if self._origin.rows else "line"
+        word = self._origin.word if self._origin.places else "event"
         return named(lines, events, word, several=len(self._origin.places) > 1)
 
     def _placed(self, seqs: Sequence[int]) -> list[tuple[Place, int]]:

@@ -77,14 +77,24 @@ def broker_errors(access: Access, what: str) -> Iterator[None]:
         raise UserError(access.masked(f"{what}: {problem}")) from None
 
 
+@dataclass(frozen=True)
+class Description:
+    """Id of a topic, which one that is made anew does not have, and its partitions."""
+
+    id: str
+    partitions: list[int]
+
+
 class Topics:
     """Makes, looks at and removes topics of a broker. Every method raises UserError."""
 
     def __init__(self, access: Access) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self._access, self._reasons = access, list[str]()
-        settings = access.settings() | {"error_cb": lambda error: self._reasons.append(error.str())}
+        self._access = access
+        self._reasons = reasons = list[str]()
+        # not by self: the client must end with this object, as a forked copy cannot end it
+        settings = access.settings() | {"error_cb": lambda error: reasons.append(error.str())}
         with broker_errors(access, "security"):
             self._admin = AdminClient(settings)
 
@@ -104,6 +114,15 @@ class Topics:
                 said = why[-1] if why else "it does not answer"
                 problem = f"bootstrap: the Kafka broker {self._access.bootstrap} cannot be used: {said}"
                 raise UserError(self._access.masked(f"{problem}; start it, or correct bootstrap or security"))
+
+    def describe(self, name: str, where: str) -> Description:
+        """Returns what the broker knows of a topic, which is not made by that."""
+        from confluent_kafka import TopicCollection
+
+        with broker_errors(self._access, where):
+            topic = self._admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name]
+            found = topic.result(TIMEOUT_S)
+        return Description(str(found.topic_id), sorted(partition.id for partition in found.partitions))
 
     def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:
         """Makes a topic whose records bear the time at which the broker took them, or by_event any time since 1970."""

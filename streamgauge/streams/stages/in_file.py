@@ -47,5 +47,5 @@ def measure(
     def seqs(number: int) -> Times:
         return column_array(read([groups[number]], ["seq"]), "seq")
 
-    origin = Origin(source.tick, source.time, tuple(places), source.is_typed, skipped)
+    origin = Origin(source.tick, source.time, tuple(places), source.line_word, skipped)
     return in_file(Blocks(groups, times, seqs, _Tasks(workers)), origin)

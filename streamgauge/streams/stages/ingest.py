@@ -8,33 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge import metrics
-from streamgauge.base.arrow import int64s
 from streamgauge.base.errors import UserError
-from streamgauge.base.parquet import parquet_file, parquet_writer
-from streamgauge.base.places import Remote, opened, publish, remove
-from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
+from streamgauge.base.parquet import parquet_file
+from streamgauge.base.places import Remote
+from streamgauge.base.schemas import FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, events_schema
 from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Nexmark, Source
+from streamgauge.config.topic import Topic
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.disorder.hints import NONE_SKIPPED, Place, Skipped
+from streamgauge.streams.kafka import ranges
 from streamgauge.streams.keys import Sourced, events_key
 from streamgauge.streams.nexmark.generator import Generator, rows
-from streamgauge.streams.stages import in_file
+from streamgauge.streams.sources.topics import TOMBSTONE
+from streamgauge.streams.stages import finished, in_file
+from streamgauge.streams.stages.event_parts import gathered, in_order, row_count, write_parquet, write_rows
+from streamgauge.streams.stages.finished import Wrote
 from streamgauge.streams.stages.workers import Workers
 from streamgauge.streams.text import beyond, over_lines
 from streamgauge.streams.text.parse import COMMENT, parse
@@ -53,12 +55,12 @@ def run(workers: Workers, given: Sourced, store: Store, *, split_bytes: int = 32
     lines: keep each event's line; without it the events serve to measure their disorder only, in a scratch store.
     """
     source = given.source
-    splits = source_splits(source, split_bytes)
+    splits = source_splits(source, split_bytes, given.scale)
 
     def make(build: Build) -> None:
-        doubts = sample(source).doubts if source.files else []
+        doubts = sample(source).doubts if source.names else []
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
-        manifest = _build(workers, given, splits, build.path, split_bytes, lines)
+        manifest = _build(workers, given, splits, build, split_bytes, lines)
         over_lines.refuse(source, _bad_lines(build.path / manifest.quarantine_file, over_lines.UNBALANCED))
         sources = tuple(store.source_fingerprint(source.files))
         build.manifest |= manifest.model_copy(update={"doubts": tuple(doubts), "sources": sources}).to_json()
@@ -71,29 +73,34 @@ def run(workers: Workers, given: Sourced, store: Store, *, split_bytes: int = 32
 
 
 def _build(
-    workers: Workers, given: Sourced, splits: list[Split], path: Path, split_bytes: int, lines: bool
+    workers: Workers, given: Sourced, splits: list[Split], build: Build, split_bytes: int, lines: bool
 ) -> EventsManifest:
-    source = given.source
+    source, path = given.source, build.path
     if source.nexmark is not None:
         source_lines, limit, wrote = _generated(workers, given, source.nexmark, path)
+    elif source.kafka is not None:
+        source_lines, limit, wrote = _consumed(workers, source.kafka, splits, build, split_bytes, lines)
     else:
         source_lines, limit, wrote = _read(workers, given, splits, path, split_bytes, lines)
     parts = [path / name for step in wrote for name in step.parts]
-    quarantine = _gather([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
+    quarantine = gathered([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     skipped = reduce(Skipped.and_then, (step.skipped for step in wrote), NONE_SKIPPED)
-    as_read = in_file.measure(workers, parts, source, _places(wrote), skipped)
+    merged = source.kafka is not None and source.order != "file"  # its partitions lie side by side
+    as_read = None if merged else in_file.measure(workers, parts, source, _places(wrote), skipped)
+    if source.order != "file":
+        parts = in_order(workers, source, parts, path)
+    if as_read is None:
+        as_read = in_file.measure(workers, parts, source, (), NONE_SKIPPED)
     if splits:
         out = beyond.hints(splits[0].layout, _bad_lines(path / quarantine, beyond.REASON))
         as_read = as_read.model_copy(update={"hints": (*as_read.hints, *out)})
-    if source.order != "file":
-        parts = _sorted(workers, source, parts, path)
     files = []
     for number, part in enumerate(parts):
         files.append(part.name if isinstance(part, Remote) else f"part-{number:05d}.parquet")
         if files[-1] != part.name:
             part.rename(path / files[-1])
-    events = sum(_rows(path / name) for name in files)
-    quarantined = _rows(path / quarantine)
+    events = sum(row_count(path / name) for name in files)
+    quarantined = row_count(path / quarantine)
     if events + quarantined != limit:
         raise RuntimeError(f"wrote {events} events and {quarantined} bad lines, expected {limit} in all")
     return EventsManifest(
@@ -133,6 +140,33 @@ def _read(
     return sum(counts), limit, workers.each(steps, _write)
 
 
+def _consumed(
+    workers: Workers, topic: Topic, splits: list[Split], build: Build, block_bytes: int, lines: bool
+) -> tuple[int, int, list[Wrote]]:
+    """Returns the same for the records of a topic. A seq is a place among the offsets, some of which have no record."""
+    ranges.require_same(topic)
+    firsts = list(accumulate((split.high - split.low for split in splits), initial=0))
+    steps = [
+        Step(number, split, seq, split.low, None, None, build.path, block_bytes, lines)
+        for number, (split, seq) in enumerate(zip(splits, firsts, strict=False))
+    ]
+    kept = build.kept
+
+    def write(step: Step) -> Wrote:
+        if kept is None:
+            return _write(step)
+        name = f"{step.split.file}-{step.split.low}-{step.split.high}"
+        wrote = finished.in_folder(kept, name, lambda folder: _write(replace(step, directory=folder)))
+        return replace(wrote, place=_place(step))
+
+    wrote = workers.each(steps, write)
+    ranges.require_same(topic)
+    records = sum(step.lines for step in wrote)
+    if not records:
+        raise ranges.no_record(topic)
+    return firsts[-1], records, wrote
+
+
 def _generated(workers: Workers, given: Sourced, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
     """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
     limit = ceil(Fraction(repr(given.scale)) * settings.events)
@@ -143,7 +177,7 @@ def _generated(workers: Workers, given: Sourced, settings: Nexmark, path: Path) 
         ranges = (
             (at, min(ROW_GROUP_ROWS, limit - at)) for at in range(first, min(first + FILE_ROWS, limit), ROW_GROUP_ROWS)
         )
-        written = _write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
+        written = write_parquet(schema, (rows(generator, at, count, columns) for at, count in ranges), path / name)
         INGESTED.inc(min(FILE_ROWS, limit - first))
         return Wrote([written], [])
 
@@ -162,10 +196,11 @@ def _check_quality(source: Source, manifest: EventsManifest, path: Path) -> None
     """Raises UserError, with the first bad line, if too many lines are bad or no line is good."""
     bad, lines = manifest.quarantined, manifest.lines
     file = path / manifest.quarantine_file
-    if source.comment is not None:
+    if source.comment is not None or source.kafka is not None:
+        none = pa.array([COMMENT, TOMBSTONE])
         with parquet_file(file) as quarantine:
             batches = quarantine.iter_batches(columns=["reason"])
-            bad -= sum(pc.sum(pc.equal(batch["reason"], COMMENT)).as_py() or 0 for batch in batches)
+            bad -= sum(pc.sum(pc.is_in(batch["reason"], none)).as_py() or 0 for batch in batches)
     if bad <= source.max_bad_fraction * lines and manifest.events:
         return
     first = next(parquet_file(file).iter_batches(1)).to_pylist()[0]
@@ -188,15 +223,6 @@ class Step:
     directory: Path
     block_bytes: int
     keep_lines: bool
-
-
-@dataclass(frozen=True)
-class Wrote:
-    parts: list[str]
-    quarantine: list[str]
-    lines: int = 0
-    place: Place | None = None
-    skipped: Skipped = NONE_SKIPPED
 
 
 def _count(split: Split) -> int:
@@ -231,10 +257,11 @@ def _write(step: Step) -> Wrote:
     _check_unchanged(split)
     done, cut, skipped = 0, step.take if step.take != step.lines else None, NONE_SKIPPED
     with ThreadPoolExecutor(1) as writer:  # of a packed file, which is one split, some lines are parsed meanwhile
-        for number, data in enumerate(split.blocks(step.block_bytes)):
+        for number, (data, beside) in enumerate(split.pieces(step.block_bytes)):
+            before = done if beside is None else 0  # what is beside the lines tells their places in the split
             if cut is not None and done + data.count(b"\n") > cut:
                 data = first_lines(data, cut - done)
-            parsed = parse(data, split.layout, step.first_seq + done)
+            parsed = parse(data, split.layout, step.first_seq + before, beside)
             skipped = skipped.and_then(parsed.skipped)
             for one in (*parts[-1:], *quarantine[-1:]):  # one block's parts at most wait in memory
                 one.result()
@@ -244,7 +271,7 @@ def _write(step: Step) -> Wrote:
                 file = begin.with_name(f"{begin.name}-{k:03d}.parquet")
                 parts.append(writer.submit(write_rows, events.slice(at, FILE_ROWS), file))
             if parsed.bad is not None:
-                bad = _bad(parsed.bad, step, done)
+                bad = _bad(parsed.bad, step, before)
                 quarantine.append(writer.submit(write_rows, bad, begin.with_name(f"{begin.name}.bad.parquet")))
                 QUARANTINED.inc(bad.num_rows)
             INGESTED.inc(events.num_rows)
@@ -252,8 +279,12 @@ def _write(step: Step) -> Wrote:
             if cut is not None and done >= cut:
                 break
     _check_unchanged(split, as_expected=step.take is None or done == step.take)
-    place = Place(file=split.path, first_seq=step.first_seq, first_line=step.first_line)
-    return Wrote([one.result() for one in parts], [one.result() for one in quarantine], done, place, skipped)
+    written, bad_lines = ([one.result() for one in files] for files in (parts, quarantine))
+    return Wrote(written, bad_lines, done, _place(step), skipped)
+
+
+def _place(step: Step) -> Place:
+    return Place(file=step.split.path, first_seq=step.first_seq, first_line=step.first_line)
 
 
 def _places(wrote: list[Wrote]) -> list[Place]:
@@ -275,67 +306,3 @@ def _bad(bad: pa.Table, step: Step, before: int) -> pa.Table:
         "text": bad["text"],
     }
     return pa.table(columns, schema=QUARANTINE)
-
-
-def write_rows(table: pa.Table, path: Path) -> str:
-    """Writes one Parquet file, encoded as our readers want it, whole or not at all; returns its name."""
-    return _write_parquet(table.schema, [table], path)
-
-
-def _write_parquet(schema: pa.Schema, tables: Iterator[pa.Table] | list[pa.Table], path: Path) -> str:
-    def write(sink: pa.NativeFile) -> None:
-        with parquet_writer(
-            sink,
-            schema,
-            use_dictionary=False,
-            column_encoding={name: ENCODINGS[name] for name in schema.names if name in ENCODINGS},
-            write_statistics=["seq", "event_time"],
-        ) as writer:
-            for table in tables:
-                writer.write_table(table, ROW_GROUP_ROWS)
-
-    return publish(path, write)
-
-
-def _rows(path: Path) -> int:
-    return int(pq.read_metadata(opened(path)).num_rows)
-
-
-def _gather(pieces: list[Path], path: Path) -> str:
-    written = _write_parquet(QUARANTINE, (parquet_file(p).read() for p in pieces), path)
-    for piece in pieces:
-        piece.unlink()
-    return written
-
-
-# -- another order than the file's
-
-
-def _sorted(workers: Workers, source: Source, parts: list[Path], path: Path) -> list[Path]:
-    """Sorts the parts' rows by (column, seq), nulls last, and renumbers them from 0; removes the given parts."""
-    if not parts:
-        return []
-    column = "arrival_time" if source.order == "arrival" else "event_time"
-    schema = pq.read_schema(opened(parts[0]))
-    count = -(-sum(map(_rows, parts)) // FILE_ROWS)
-    runs = workers.sort(parts, [column, "seq"], schema, path / "sorted", count)
-    for part in parts:
-        part.unlink()
-    first = accumulate(map(_rows, runs), initial=0)
-    jobs = [(run, path / f"sorted-{i:05d}.parquet", seq) for i, (run, seq) in enumerate(zip(runs, first, strict=False))]
-
-    def renumber(job: tuple[Path, Path, int]) -> Path:
-        run, target, seq = job
-        return target.with_name(_write_parquet(schema, _numbered(run, schema, seq), target))
-
-    done = workers.each(jobs, renumber)
-    remove(path / "sorted")
-    return done
-
-
-def _numbered(run: Path, schema: pa.Schema, seq: int) -> Iterator[pa.Table]:
-    with parquet_file(run) as file:
-        for batch in file.iter_batches(ROW_GROUP_ROWS):
-            table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-            yield table.set_column(0, schema.field(0), int64s(np.arange(seq, seq + len(table))))
-            seq += len(table)

@@ -25,7 +25,7 @@ def hints(layout: Layout, bad: Iterable[tuple[str, int, bytes]]) -> tuple[Hint, 
     if not lines:
         return ()
     source, events = layout.source, len(lines) + sum(1 for _ in rest)
-    several, word = len(source.files) > 1, "row" if source.is_typed else "line"
+    several, word = len({file for file, _, _ in lines}) > 1 or len(source.files) > 1, source.line_word
     listed = [(file, line) for file, line, _ in lines[:LISTED]]
     times = f"{events:,} time{'' if events == 1 else 's'} ({named(listed, events, word, several=several)})"
     finer = _finer(layout, [text for _, _, text in lines])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,7 @@ class Fields(Lines):
         """Finds lines and separators. fields: least number in a line; repeats: separators in a row part as one does."""
         super().__init__(data)
         self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
+        self.bad: Mask = np.zeros(self.count, bool)
         self.unbalanced: Mask = np.zeros(self.count, bool)
         self._quote = ord(quote) if quote is not None and quote.encode() in data else None
         if self._quote is not None:
@@ -167,6 +169,40 @@ class Fields(Lines):
         if each and not ((grid[:, 0] >= self.offsets[:-1]).all() and (grid[:, -1] < self._ends).all()):
             return None
         return grid
+
+
+class AnyFields(Protocol):
+    """Fields of many lines, in one buffer."""
+
+    buffer: Bytes
+    #: true for each line that has a quote too many, that has all fields, or that is not of its format
+    unbalanced: Mask
+    complete: Mask
+    bad: Mask
+
+    @property
+    def quoted(self) -> bool: ...
+
+    def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
+        """Start and length of that field in every line."""
+
+
+class Joined:
+    """Fields of lines, and behind them columns that stand beside the lines; the k-th of those has the index -1 - k."""
+
+    def __init__(self, own: AnyFields, columns: Sequence[pa.Array]) -> None:
+        self.unbalanced, self.complete, self.bad, self.quoted = own.unbalanced, own.complete, own.bad, own.quoted
+        self._own, self._places = own, list[tuple[Ints, Ints]]()
+        buffers, end = [own.buffer], len(own.buffer)
+        for column in columns:
+            buffer, starts, lengths = spread(column)
+            self._places.append((starts + end, lengths))
+            buffers.append(buffer)
+            end += len(buffer)
+        self.buffer: Bytes = np.concatenate(buffers)
+
+    def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
+        return self._own.field(index, trim=trim) if index >= 0 else self._places[-1 - index]
 
 
 def _between(places: Ints, quotes: Ints) -> Mask:

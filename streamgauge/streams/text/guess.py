@@ -19,11 +19,13 @@ from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
 from streamgauge.streams.sources import formats
+from streamgauge.streams.sources.topics import Piece
 from streamgauge.streams.text import json_lines, parquet, ranges
 from streamgauge.streams.text.fields import Fields, Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
 from streamgauge.streams.text.guess_times import MOST, NUMBER, Calendar, Time, patterns_of, reads_iso, times_in
 from streamgauge.streams.text.parse import names_in
+from streamgauge.streams.text.splits import source_splits
 
 LINES = 1000
 _SEPARATORS = ("\t", ";", "|", ",", "\x01", "\x1f", "^", "~", " ")
@@ -151,25 +153,37 @@ def columns_of(source: Source) -> dict[str, str]:
 
     Raises UserError for a file that cannot be read as described.
     """
-    path = source.files[0]
+    path = source.names[0]
     with _one_line_errors(path, source.format):
-        if source.is_typed:
+        if source.kafka is not None:
+            piece = next(source_splits(source, 1 << 20)[0].pieces(1 << 20), Piece(b""))
+            data = ranges.first_lines(piece.lines, min(LINES, ranges.line_count(piece.lines)))
+            names, *lines = (_objects(data, path) if source.is_json else _named(data, source)) or [[]]
+        elif source.is_typed:
             schema = parquet.kept(formats.schema_of(source, path))
             return {name: kind for name, kind in zip(schema.names, map(kind_of_type, schema.types), strict=True)
                     if name in usable(schema.names)}  # fmt: skip
-        if source.is_json:
+        elif source.is_json:
             names, *lines = _read(path, source.format).lines or [[]]
         else:
             start, first, _ = ranges.first_line(path, source.comment if source.header else None)
             named = names_in(ranges.ended(first), source, path) if source.header else []
-            names = list(source.column_names or named)
             data = ranges.first_of(path, start + (len(first) if source.header else 0), LINES)
-            lines = _fields(data, source.separator, len(names), source.quote, repeats=source.repeats) if names else []
+            names, *lines = _named(data, source, named)
     columns = list(zip(*lines, strict=True)) or [()] * len(names)
     if source.decimal == "comma":
         columns = [tuple(value.replace(",", ".") for value in values) for values in columns]
     kinds = {name: kind_of([value for value in values if value]) for name, values in zip(names, columns, strict=True)}
     return {name: kinds[name] for name in usable(names)}
+
+
+def _named(data: bytes, source: Source, header: Sequence[str] = ()) -> list[list[str]]:
+    """Names and values of lines of fields."""
+    names = list(source.column_names or header)
+    return [
+        names,
+        *(_fields(data, source.separator, len(names), source.quote, repeats=source.repeats) if names else ()),
+    ]
 
 
 @contextmanager

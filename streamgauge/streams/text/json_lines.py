@@ -15,6 +15,7 @@ import numpy as np
 from streamgauge.base.arrow import Ints, Mask
 from streamgauge.base.errors import UserError
 from streamgauge.config import Source
+from streamgauge.config.topic import is_beside
 from streamgauge.streams.text.fields import Bytes, Lines
 
 #: numbers stay as they are written, so that no digit of a time is lost
@@ -31,8 +32,7 @@ _UNNAMED = re.compile(r'["\\\x00-\x1f]')
 
 def paths(source: Source) -> list[str]:
     """Paths of the values that a source needs, each once: a key, or keys with dots between them."""
-    parts = [part for column in (source.time, source.arrival) if column is not None for part in column.parts]
-    return list(dict.fromkeys(map(str, [*parts, *source.places.values()])))
+    return list(dict.fromkeys(str(place) for place in source.needed if not (source.kafka and is_beside(place))))
 
 
 class Values:

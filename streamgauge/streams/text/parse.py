@@ -14,10 +14,23 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
 from streamgauge.base.units import ticks_per_second
 from streamgauge.config import Source, TimeColumn
+from streamgauge.config.topic import is_beside
 from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, Skipped
 from streamgauge.streams.disorder.zones import skipped_hours
+from streamgauge.streams.sources.topics import Beside
 from streamgauge.streams.text import json_lines
-from streamgauge.streams.text.fields import OUT_OF_RANGE, UNREADABLE, Bytes, Fields, Lines, spread, texts, with_points
+from streamgauge.streams.text.fields import (
+    OUT_OF_RANGE,
+    UNREADABLE,
+    AnyFields,
+    Bytes,
+    Fields,
+    Joined,
+    Lines,
+    spread,
+    texts,
+    with_points,
+)
 from streamgauge.streams.text.numbers import integers
 from streamgauge.streams.text.over_lines import UNBALANCED
 from streamgauge.streams.text.patterns import pieces
@@ -35,6 +48,7 @@ class Layout:
     arrival: tuple[int, ...]  # none without an arrival column
     columns: tuple[int, ...]  # of source.columns, in their order
     since_ns: int | None = None  # of times without a year: the year from here on is meant
+    beside: tuple[str, ...] = ()  # columns beside the lines; the k-th of them has the position -1 - k
 
     @property
     def schema(self) -> pa.Schema:
@@ -52,7 +66,8 @@ class Layout:
         return replace(self, fields=len(places), time=time, arrival=arrival, columns=columns)
 
 
-#: bad lines of a block; at: 0-based line in the block; text: all of it but the newline, or the beginning of a long one
+#: bad lines of a block; at: 0-based line in the block, or place in its span of offsets; text: all of it but the
+#: newline, or the beginning of a long one
 BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary())])
 
 
@@ -76,11 +91,16 @@ class Parsed:
 
 def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
     """Finds the source's columns among the names of a file's fields; names is None if it has none. Raises UserError."""
+    beside = tuple(dict.fromkeys(str(place) for place in source.needed if source.kafka and is_beside(place)))
+
+    def index(place: str | int, key: str) -> int:
+        return -1 - beside.index(str(place)) if place in beside else _index(source, names, place, key, where)
+
     time, arrival = (
-        tuple(_index(source, names, part, f"{key}.column", where) for part in (column.parts if column else ()))
+        tuple(index(part, f"{key}.column") for part in (column.parts if column else ()))
         for key, column in (("time", source.time), ("arrival", source.arrival))
     )
-    columns = tuple(_index(source, names, place, "columns", where) for place in source.places.values())
+    columns = tuple(index(place, "columns") for place in source.places.values())
     for key, column in (("time", source.time), ("arrival", source.arrival)):
         if column is not None and column.format is not None:
             try:
@@ -88,7 +108,7 @@ def layout_of(source: Source, names: list[str] | None, where: str) -> Layout:
             except UserError as problem:
                 raise UserError(f"source.{key}.{problem}") from None
     needed = max(*time, *arrival, *columns, 0) + 1
-    return Layout(source, max(len(names or ()), needed), time, arrival, columns)
+    return Layout(source, max(len(names or ()), needed), time, arrival, columns, beside=beside)
 
 
 def names_in(header: bytes, source: Source, where: str) -> list[str]:
@@ -127,32 +147,40 @@ def _index(source: Source, names: list[str] | None, column: str | int, key: str,
     raise UserError(f"{where}: source.{key}: no column {column!r}; found {len(names)}: {shown}{hint}")
 
 
-def parse(data: bytes, layout: Layout, first_seq: int) -> Parsed:
-    """Parses lines, each ended by a newline (see ranges.ended); line i of the block has seq first_seq + i."""
-    return _Block(data, layout).parsed(first_seq)
+def parse(data: bytes, layout: Layout, first_seq: int, beside: Beside | None = None) -> Parsed:
+    """Parses lines, each ended by a newline (see ranges.ended); line i of the block has seq first_seq + i.
+
+    beside: what stands beside the lines, which then also tells their places.
+    """
+    return _Block(data, layout, beside).parsed(first_seq)
 
 
-def lines_of(data: bytes, layout: Layout) -> tuple[Lines, Fields | json_lines.Values]:
+def lines_of(data: bytes, layout: Layout, beside: Beside | None = None) -> tuple[Lines, AnyFields]:
     """(the lines of a block, their fields)."""
     source = layout.source
-    if not source.is_json:
-        fields = Fields(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
-        return fields, fields
-    lines = Lines(data)
-    return lines, json_lines.Values(lines, json_lines.paths(source))
+    if source.is_json:
+        lines = Lines(data)
+        own: AnyFields = json_lines.Values(lines, json_lines.paths(source))
+    else:
+        lines = own = Fields(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
+    return lines, own if beside is None or not beside.columns else Joined(own, beside.columns)
 
 
 class _Block:
-    def __init__(self, data: bytes, layout: Layout) -> None:
+    def __init__(self, data: bytes, layout: Layout, beside: Beside | None) -> None:
         self._layout = layout
         self._source = layout.source
-        self._lines, self._fields = lines_of(data, layout)
+        self._beside = beside
+        self._lines, self._fields = lines_of(data, layout, beside)
         self._reasons = [""]
         #: index in _reasons of each line's first fault, 0 for none
         self._why: Bytes = np.zeros(self._lines.count, np.uint8)
 
     def parsed(self, first_seq: int) -> Parsed:
-        lines, layout = self._lines, self._layout
+        lines, layout, beside = self._lines, self._layout, self._beside
+        for reason, lines_of_it in beside.reasons.items() if beside is not None else ():
+            self._blame(np.isin(np.arange(lines.count), lines_of_it), reason)
+        places = np.arange(lines.count) if beside is None else beside.at
         long = lines.lengths > LONGEST_LINE
         if self._source.comment is not None:
             self._blame(lines.begin_with(self._source.comment.encode()), COMMENT)
@@ -161,10 +189,9 @@ class _Block:
         self._blame(self._fields.unbalanced, UNBALANCED)
         if lines.count and not lines.lengths.all():
             self._blame(lines.lengths == 0, "empty line")
-        if isinstance(self._fields, json_lines.Values):
-            self._blame(self._fields.bad, "not a JSON object")
+        self._blame(self._fields.bad, "not a JSON object")
         self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
-        columns: list[pa.Array] = [int64s(np.arange(first_seq, first_seq + lines.count)), self._event_time()]
+        columns: list[pa.Array] = [int64s(places + first_seq), self._event_time()]
         columns.append(lines.column())
         if layout.arrival:
             columns.append(self._arrival())
@@ -173,13 +200,13 @@ class _Block:
             columns.append(kinds[kind](name, index))
         events = pa.Table.from_arrays(columns, schema=layout.schema)
         at = np.flatnonzero(self._why)
-        skipped = self._skipped(first_seq, columns[1].to_numpy())
+        skipped = self._skipped(places + first_seq, columns[1].to_numpy())
         if not len(at):
             return Parsed(events, None, skipped)
         reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
         shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
         text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
-        bad = pa.Table.from_arrays([int64s(at), reasons, text], schema=BAD)
+        bad = pa.Table.from_arrays([int64s(places[at]), reasons, text], schema=BAD)
         return Parsed(events.filter(bools(self._why == 0)), bad, skipped)
 
     def _blame(self, lines: Mask, reason: str) -> None:
@@ -221,7 +248,7 @@ class _Block:
             self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")
         return int64s(values)
 
-    def _skipped(self, first_seq: int, times: Ints) -> Skipped:
+    def _skipped(self, seqs: Ints, times: Ints) -> Skipped:
         """The events of an hour that the zone does not have; a midnight may be a date alone."""
         column, per_s, good = self._source.time, ticks_per_second(self._source.tick), self._why == 0
         if not (column.is_local and good.any()):
@@ -236,7 +263,7 @@ class _Block:
         skipped = np.flatnonzero(
             good & within & (elsewhere != times) & (elsewhere % (86400 * per_s) != _AWAY_S * per_s)
         )
-        return Skipped(events=len(skipped), seqs=tuple((skipped[:LISTED] + first_seq).tolist()))
+        return Skipped(events=len(skipped), seqs=tuple(seqs[skipped[:LISTED]].tolist()))
 
     def _arrival(self) -> pa.Array:
         assert self._source.arrival is not None
@@ -268,7 +295,7 @@ class _Block:
         starts, lengths = self._field(index)
         column = texts(self._fields.buffer, starts, lengths).view(pa.string())
         quote = self._source.quote
-        if self._fields.quoted and quote is not None:
+        if self._fields.quoted and quote is not None and index >= 0:
             column = pc.replace_substring(column, quote * 2, quote)
         return pc.if_else(bools(lengths == 0), pa.nulls(len(column), pa.string()), column)  # pa.scalar imports pandas
 

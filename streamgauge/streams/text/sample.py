@@ -12,6 +12,7 @@ from streamgauge.streams.disorder.blocks import Blocks
 from streamgauge.streams.disorder.hints import Place
 from streamgauge.streams.disorder.looking import Origin, in_file
 from streamgauge.streams.disorder.row_groups import column_array
+from streamgauge.streams.sources.topics import Piece
 from streamgauge.streams.text import beyond, over_lines, patterns
 from streamgauge.streams.text.fields import texts
 from streamgauge.streams.text.over_lines import UNBALANCED
@@ -65,17 +66,17 @@ class Sample:
 def sample(source: Source, count: int = LINES) -> Sample:
     """Reads at most `count` lines, and no more than the first MiB of text. Raises UserError if all of them are bad."""
     splits = source_splits(source, _BYTES)
-    data = next(splits[0].blocks(_BYTES), b"") if splits else b""
-    lines = min(count, line_count(data))
+    piece = next(splits[0].pieces(_BYTES), Piece(b"")) if splits else Piece(b"")
+    lines = min(count, line_count(piece.lines))
     if not lines:
-        raise no_data(splits[0].path if splits else source.files[0])
+        raise no_data(splits[0].path if splits else source.names[0])
     split = splits[0]
-    data = first_lines(data, lines)
-    layout = split.layout
-    doubts = [_doubt("source.time", source.time, _fields(data, layout, layout.time))]
+    piece = Piece(first_lines(piece.lines, lines), piece.beside and piece.beside.first(lines))
+    data, layout = piece.lines, split.layout
+    doubts = [_doubt("source.time", source.time, _fields(piece, layout, layout.time))]
     if source.arrival is not None:
-        doubts.append(_doubt("source.arrival", source.arrival, _fields(data, layout, layout.arrival)))
-    parsed, first = parse(data, layout, 0), split.first_line
+        doubts.append(_doubt("source.arrival", source.arrival, _fields(piece, layout, layout.arrival)))
+    parsed, first = parse(data, layout, 0, piece.beside), split.first_line
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
     result = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)
@@ -92,13 +93,13 @@ def sample(source: Source, count: int = LINES) -> Sample:
 def _hints(source: Source, parsed: Parsed, place: Place, *, whole: bool) -> tuple[Hint, ...]:
     """Hints of these events. whole: they are all that there are; the first of a dense stream may share an instant."""
     times, seqs = (column_array(parsed.events, name) for name in ("event_time", "seq"))
-    origin = Origin(source.tick, source.time, (place,), source.is_typed, parsed.skipped)
+    origin = Origin(source.tick, source.time, (place,), source.line_word, parsed.skipped)
     hints = in_file(Blocks.of(times, seqs), origin).hints
     return tuple(hint for hint in hints if whole or hint.kind != "constant_time")
 
 
-def _fields(data: bytes, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:
-    _, fields = lines_of(data, layout)
+def _fields(piece: Piece, layout: Layout, parts: tuple[int, ...]) -> list[bytes]:
+    _, fields = lines_of(piece.lines, layout, piece.beside)
     columns = [texts(fields.buffer, *fields.field(part)).to_pylist() for part in parts]
     return [b" ".join(each) for each in zip(*columns, strict=True)]
 
@@ -133,7 +134,8 @@ def too_many_bad(source: Source, file: str, number: int, reason: str, text: byte
         reason,
         "check source.time" if source.is_json else f"check source.separator ({source.separator!r}) and source.time",
     )
+    word = "line" if source.kafka is None else source.line_word
     return UserError(
-        f"{file}: line {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "
+        f"{file}: {word} {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "
         f"allowed: {source.max_bad_fraction:.4g} of them; {advice}, or raise source.max_bad_fraction"
     )

@@ -1,9 +1,9 @@
-"""Cuts a source into splits: consecutive pieces of its files, each of which a task can read on its own."""
+"""Cuts a source into splits: consecutive pieces of its files or its topic, each of which a task can read on its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -13,7 +13,9 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened, place
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
-from streamgauge.streams.sources import formats
+from streamgauge.streams.kafka.ranges import Span
+from streamgauge.streams.sources import formats, topics
+from streamgauge.streams.sources.topics import Piece
 from streamgauge.streams.text import json_lines, parquet, ranges, rows
 from streamgauge.streams.text.parse import Layout, layout_of, names_in, parse
 from streamgauge.streams.text.times import without_year
@@ -24,11 +26,14 @@ _LATE_NS = 31 * 86400 * 10**9
 
 @dataclass(frozen=True)
 class Split:
-    """Lines of one file. text: those that begin in bytes [low, high); parquet: of row group `low`; else all of them."""
+    """Lines of one file. text: those that begin in bytes [low, high); parquet: of row group `low`; else all of them.
+
+    topic: the records at the offsets [low, high) of a partition, which counts as a file whose lines are offsets.
+    """
 
     path: str
-    file: int  # position among the source's files
-    kind: Literal["text", "packed", "parquet", "own"]
+    file: int  # position among the source's files, or the partition
+    kind: Literal["text", "packed", "parquet", "own", "topic"]
     start: int  # first byte of data, after BOM and header
     low: int
     high: int
@@ -61,9 +66,17 @@ class Split:
         elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
             yield ranges.ended(data)
 
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Yields its lines as `blocks` does, with what stands beside them."""
+        topic = self.layout.source.kafka
+        if topic is None:
+            yield from map(Piece, self.blocks(size))
+        else:
+            yield from topics.pieces(topic, Span(self.file, self.low, self.high), self.layout.beside, size)
+
     def changed(self) -> bool:
         """True if the file is no longer the one that the split was made for, by size and mtime."""
-        return mark_of(self.path) != self.mark
+        return self.kind != "topic" and mark_of(self.path) != self.mark
 
 
 def mark_of(path: str) -> tuple[int, int]:
@@ -74,7 +87,9 @@ def mark_of(path: str) -> tuple[int, int]:
 
 def header(source: Source) -> bytes:
     """The first file's header line with its end; empty without one. Raises UserError if the files' headers differ."""
-    first, *others = source.files
+    if source.is_json:
+        return b"json\n"
+    first, *others = source.files or ("",)
     own = _header(first, source)
     for path in others:
         if _header(path, source).rstrip(b"\r\n") != own.rstrip(b"\r\n"):
@@ -86,8 +101,6 @@ def header(source: Source) -> bytes:
 
 
 def _header(path: str, source: Source) -> bytes:
-    if source.is_json:
-        return b"json\n"
     if source.is_typed:
         _, columns = _typed_layout(formats.schema_of(source, path), source, path)
         names = [pa.array([name]) for name in columns.names]
@@ -96,9 +109,12 @@ def _header(path: str, source: Source) -> bytes:
     return ranges.ended(ranges.first_line(path, source.comment).line) if source.header else b""
 
 
-def source_splits(source: Source, split_bytes: int) -> list[Split]:
-    """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described."""
-    splits: list[Split] = []
+def source_splits(source: Source, split_bytes: int, scale: float = 1.0) -> list[Split]:
+    """Lists the splits in the order of their lines. Raises UserError for files that cannot be read as described.
+
+    scale: of a topic, the part of each partition's range that is taken.
+    """
+    splits = _topic(source, scale) if source.kafka is not None else []
     cut = _own if source.own_code else _parquet if source.is_typed else _text
     for number, name in enumerate(source.files):
         path = str(place(name))
@@ -111,9 +127,21 @@ def source_splits(source: Source, split_bytes: int) -> list[Split]:
             raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     if not splits or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
         return splits
-    first = parse(next(splits[0].blocks(1 << 20), b""), splits[0].layout, 0).events["event_time"]
+    data, beside = next(splits[0].pieces(1 << 20), Piece(b""))
+    first = parse(data, splits[0].layout, 0, beside).events["event_time"]
     since_ns = int(first[0].as_py()) - _LATE_NS if len(first) else None
     return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in splits]
+
+
+def _topic(source: Source, scale: float) -> list[Split]:
+    assert source.kafka is not None
+    url = source.kafka.url
+    names = json_lines.paths(source) if source.is_json else source.column_names
+    layout = layout_of(source, None if names is None else list(names), url)
+    return [
+        Split(f"{url} partition {n}", n, "topic", 0, low, high, layout, (0, 0), first_line=low)
+        for n, low, high in map(astuple, topics.spans(source.kafka, scale))
+    ]
 
 
 def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:

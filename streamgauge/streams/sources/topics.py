@@ -1,0 +1,129 @@
+"""Records of a topic as lines of text, with what the records themselves tell in columns beside the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.base.arrow import Ints, int64s
+from streamgauge.config import Source
+from streamgauge.config.topic import HEADER, Topic
+from streamgauge.streams.kafka import ranges
+from streamgauge.streams.kafka.ranges import Span
+from streamgauge.streams.kafka.values import Decoder, decoder
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+#: offsets that a task reads at a time, and that need not be read again after a kill
+SPAN_OFFSETS = 250_000
+TOMBSTONE = "tombstone"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns of texts beside the lines of a block, and facts about each line."""
+
+    columns: tuple[pa.Array, ...]  # binary
+    at: Ints  # place of each line from its span's first offset on
+    reasons: dict[str, list[int]]  # why lines are no events -> those lines
+
+    def first(self, count: int) -> Beside:
+        """Returns what stands beside the first lines."""
+        reasons = {reason: [at for at in lines if at < count] for reason, lines in self.reasons.items()}
+        columns = tuple(column.slice(0, count) for column in self.columns)
+        return Beside(columns, self.at[:count], {reason: lines for reason, lines in reasons.items() if lines})
+
+
+class Piece(NamedTuple):
+    """Lines, each ended by a newline, and what stands beside them."""
+
+    lines: bytes
+    beside: Beside | None = None
+
+
+def pinned(source: Source) -> Source:
+    """Returns the source, which does not change any more: a topic's range gets fixed offsets. Raises UserError.
+
+    A topic whose records bear the time at which the broker took them has its arrival, and hence its order by that.
+    Otherwise partitions are measured each for itself.
+    """
+    if source.kafka is None or source.kafka.pinned is not None:
+        return source
+    fixed = ranges.pinned(source.kafka)
+    keys = source.model_dump()
+    keys["kafka"]["pinned"] = fixed.model_dump()
+    if fixed.appended and source.arrival is None:
+        keys["arrival"] = {"column": "kafka.timestamp"}
+    several = len(fixed.ranges) > 1
+    if several and keys["arrival"] and source.order == "file" and fixed.appended:
+        keys["order"] = "arrival"
+    if several and source.by is None and "kafka_partition" not in source.columns:
+        keys["columns"]["kafka_partition"] = {"path": "kafka.partition", "type": "int64"}
+        keys["by"] = "kafka_partition"
+    return Source.model_validate(keys)
+
+
+def spans(topic: Topic, scale: float = 1.0) -> list[Span]:
+    """Cuts the pinned ranges, or the first part of each, into spans."""
+    assert topic.pinned is not None
+    cut = []
+    for partition, (low, high) in sorted(topic.pinned.ranges.items()):
+        end = low + ceil((high - low) * Fraction(repr(scale)))
+        cut += [Span(partition, at, min(at + SPAN_OFFSETS, end)) for at in range(low, end, SPAN_OFFSETS)]
+    return cut
+
+
+def pieces(topic: Topic, span: Span, names: Sequence[str], block_bytes: int) -> Iterator[Piece]:
+    """Yields the records of a span, about so many bytes at a time. names: of the columns beside. Raises UserError."""
+    decode = decoder(topic)
+    for messages in ranges.read(topic, span, block_bytes):
+        yield _piece(messages, span, names, decode)
+
+
+def _piece(messages: list[Message], span: Span, names: Sequence[str], decode: Decoder) -> Piece:
+    offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+    values = [message.value() for message in messages]
+    lines, bad = decode.lines([value or b"" for value in values])
+    bad |= {at: TOMBSTONE for at, value in enumerate(values) if value is None}
+    reasons: dict[str, list[int]] = {}
+    for at, reason in bad.items():
+        reasons.setdefault(reason, []).append(at)
+    columns = tuple(_column(name, messages, offsets, span.partition) for name in names)
+    return Piece(b"\n".join([*lines, b""]), Beside(columns, offsets - span.low, reasons))
+
+
+def _column(name: str, messages: list[Message], offsets: Ints, partition: int) -> pa.Array:
+    """Texts of what each record tells by that name; empty where it tells nothing."""
+    if name == "kafka.partition":
+        texts = [str(partition).encode()] * len(messages)
+    elif name == "kafka.offset":
+        return pc.cast(pc.cast(int64s(offsets), pa.string()), pa.binary())
+    elif name == "kafka.timestamp":
+        kinds = [message.timestamp() for message in messages]
+        texts = [str(ms).encode() if kind else b"" for kind, ms in kinds]  # kind 0: it has none
+    elif name == "kafka.key":
+        texts = [_text(message.key()) for message in messages]
+    else:
+        header = name.removeprefix(HEADER)
+        texts = [_text(dict(message.headers() or ()).get(header)) for message in messages]
+    return pa.array(texts, pa.binary())
+
+
+def _text(value: bytes | str | None) -> bytes:
+    """A key or header as a field of text: bytes that are no UTF-8 as hexadecimal digits."""
+    if value is None:
+        return b""
+    data = value.encode() if isinstance(value, str) else value
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.hex().encode()
+    return data
