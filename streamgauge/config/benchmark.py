@@ -122,6 +122,12 @@ class Benchmark(Model):
         return self
 
     @model_validator(mode="after")
+    def _known_parts(self) -> Self:
+        for experiment in self.experiments:
+            experiment.check_columns(self.source.kinds)
+        return self
+
+    @model_validator(mode="after")
     def _take_turns(self) -> Self:
         """Decides `search.in_turns` for all runs of this file, whichever experiments they choose."""
         if self.search.in_turns is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from streamgauge.base.field_types import Delay, Model, Name, Percent
 from streamgauge.base.plugins import Parts
@@ -37,8 +38,50 @@ DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
 DELAYS = Parts("delays", DELAY_PARAMETERS, "name")
 
 
+def _delivery(given: object) -> object:
+    if given == "at_once" or (isinstance(given, int) and 1 <= given <= 1_000_000):
+        return given
+    raise ValueError(f"found {given!r}, allowed: at_once, or a whole number from 1 to 1,000,000")
+
+
+class OutageSpec(Model):
+    """Outages of parts of the stream: while a part is out, its events wait."""
+
+    by: str = Field(
+        description="parts that are out on their own: a column, such as a device; partition; or all: one part"
+    )
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="number of partitions, with by: partition; the event of seq i is in i mod this"
+    )
+    spacing: Delay = Field(description="mean time from the end of an outage to the next one of the same part")
+    delivery: Annotated[Literal["at_once"] | int, BeforeValidator(_delivery)] = Field(
+        default="at_once",
+        description="at_once, when the outage ends; or how many times as fast as they happened the events come then",
+    )
+
+    @model_validator(mode="after")
+    def _parts(self) -> Self:
+        if self.spacing.ps <= 0:
+            raise ValueError(f"spacing: found {self.spacing}, allowed: above 0")
+        if self.by == "partition" and self.partitions is None:
+            raise ValueError("partitions: this key is missing; by: partition needs their number")
+        if self.by != "partition" and self.partitions is not None:
+            raise ValueError(f"partitions: found with by: {self.by}, allowed: with by: partition")
+        if self.by == "all" and self.delivery == "at_once":
+            raise ValueError("delivery: found at_once with by: all, which keeps the order, allowed: a number")
+        return self
+
+    @property
+    def column(self) -> str | None:
+        """The column whose values are the parts; None where no column has them."""
+        return None if self.by in ("partition", "all") else self.by
+
+
 class DelaySpec(Model):
-    """A delay distribution, truncated to [min, max]; further parameters depend on the distribution."""
+    """A delay distribution, truncated to [min, max]; further parameters depend on the distribution.
+
+    With outages it is the distribution of their lengths.
+    """
 
     distribution: str = Field(
         default="uniform",
@@ -57,6 +100,11 @@ class DelaySpec(Model):
     )
     alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
     profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")
+    outages: OutageSpec | None = Field(
+        default=None,
+        description="delays come in outages of parts of the stream; the distribution is then that of their lengths",
+        exclude_if=lambda outages: outages is None,
+    )
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
@@ -125,6 +173,15 @@ class Experiment(Model):
             raise ValueError("target_percent: this key is missing; or write target: source for the stream as it came")
         return self
 
+    def check_columns(self, columns: Collection[str]) -> None:
+        """Raises ValueError if outages go by a column that the source does not keep."""
+        outages = self.delay.outages
+        if outages and outages.column and outages.column not in columns:
+            raise ValueError(
+                f"experiments.{self.name}.delay.outages.by: found {outages.by!r}, allowed: partition, all, or one of "
+                f"source.columns: {', '.join(columns) or 'none'}"
+            )
+
     @property
     def fraction(self) -> Fraction | None:
         """The target as a fraction of events, exactly as written; None where the stream is to be as it came."""
@@ -139,4 +196,6 @@ class Experiment(Model):
     def delays(self) -> str:
         """The delays in words."""
         delay = self.delay
-        return "none added" if self.target else f"{delay.distribution} {delay.min}…{delay.max}"
+        if self.target:
+            return "none added"
+        return f"{'outages, ' if delay.outages else ''}{delay.distribution} {delay.min}…{delay.max}"

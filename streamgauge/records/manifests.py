@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streamgauge.base.units import Tick
 from streamgauge.records.profile import BinnedDelays, InFile
-from streamgauge.records.record import Record
+from streamgauge.records.record import Part, Record
 from streamgauge.records.validation import Facts
 
 
@@ -67,6 +67,17 @@ class Selection:
     last_seq: int
 
 
+class OutageModel(Part):
+    """Model of a stream's outages, besides their lengths, whose table is `delay_table`. Times in ticks."""
+
+    column: str | None  # its values are the parts; None: partitions are
+    partitions: int
+    rate: int  # of delivery; 0: at once
+    window: int
+    up_table: tuple[int, ...]  # inverse CDF of the times between outages
+    shares: dict[str, int]  # by part, in 65,536ths; others: all
+
+
 class StreamManifest(Manifest):
     """Manifest of a stream. Times are in ticks."""
 
@@ -89,6 +100,7 @@ class StreamManifest(Manifest):
     delay_min: int
     delay_max: int
     delay_table: tuple[int, ...]
+    outages: OutageModel | None = None
     drawn_delay: BinnedDelays
     observed_delay: BinnedDelays
     sha256: str

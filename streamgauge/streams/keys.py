@@ -11,7 +11,7 @@ from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Experiment, Source
 from streamgauge.config.source import FORMATS
-from streamgauge.streams.disorder.delays import table
+from streamgauge.streams.disorder.outages import delays_of
 
 
 class Sourced(Protocol):
@@ -51,8 +51,9 @@ def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
 def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
     """Returns the key of an experiment's stream."""
     settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
-    # draws depend on the table alone: a changed formula, profile or user's function changes the key
-    settings["delay"] = table(experiment.delay, given.source.tick).ticks
+    # draws depend on these alone: a changed formula, profile or user's function changes the key
+    delay = delays_of(experiment.delay, given.source.tick)
+    settings["delay"] = [delay.ticks, delay.record.to_json()] if delay.record else delay.ticks
     return key_of("stream", events_key(store, given), settings)
 
 

@@ -47,6 +47,10 @@ def test_a_table_of_any_steps_interpolates_exactly(steps: list[int], seed: int) 
 
 
 def splitmix_reference(seed: int, n: int) -> list[int]:
+    return [splitmix_of(seed, i) for i in range(n)]
+
+
+def splitmix_of(seed: int, number: int) -> int:
     """splitmix64's mixer in plain integers, keyed by the mixed seed."""
     mask = 2**64 - 1
 
@@ -55,8 +59,7 @@ def splitmix_reference(seed: int, n: int) -> list[int]:
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
         return x ^ (x >> 31)
 
-    key = mix((seed + 0x9E3779B97F4A7C15) & mask)
-    return [mix(((i * 0x9E3779B97F4A7C15) & mask) ^ key) for i in range(n)]
+    return mix(((number * 0x9E3779B97F4A7C15) & mask) ^ mix((seed + 0x9E3779B97F4A7C15) & mask))
 
 
 def test_both_ends_of_a_small_uniform_range_are_drawn() -> None:

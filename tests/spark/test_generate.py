@@ -132,6 +132,29 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(workers: Workers, tmp_p
         assert (time, line, key) == (times[seq], b"k%d,%d\n" % (seq % 7, times[seq]), f"k{seq % 7}")
 
 
+@everywhere
+@pytest.mark.parametrize("by", ["key", "partition", "all"])
+def test_outages_are_exact_and_the_same_however_cut(workers: Workers, tmp_path: Path, by: str) -> None:
+    times, hashes, tables = sorted(times_of(2, 4_000)), set(), []
+    outages = {"by": by, "spacing": "300ns", "delivery": 2, "partitions": 3 if by == "partition" else None}
+    delay = {"max": "200ns", "outages": outages}
+    wanted = Experiment.model_validate({"name": "e", "target_percent": 15, "delay": delay})
+    for n, (rows_per_file, chunk_rows) in enumerate([(4_000, 4_000), (500, 900), (1_700, 370)]):
+        source, out = events(tmp_path / f"e{n}", times, rows_per_file), tmp_path / f"s{n}"
+        out.mkdir()
+        manifest = write_stream(workers, source, SOURCE, wanted, out, outputs={"parquet"}, chunk_rows=chunk_rows)
+        tables.append(read_stream(out, manifest))
+        hashes.add(manifest.sha256)
+        assert manifest.outages is not None
+        assert manifest.outages.column == (by if by == "key" else None)
+    assert len(hashes) == 1
+    assert tables[0] == tables[1] == tables[2]
+    assert sum(naive.out_of_order(tables[0]["event_time"].to_pylist())) == manifest.achieved_out_of_order == 600
+    late = np.sort(tables[0].filter(pa.array(np.array(naive.out_of_order(tables[0]["event_time"].to_pylist()))))["seq"])
+    neighbours = np.isin(late + {"key": 7, "partition": 3, "all": 1}[by], late).mean()
+    assert neighbours > 0.7, "the next event of a delayed one's part is delayed, too, unless the outage ends"
+
+
 @pytest.mark.parametrize("slice_rows", [37, 399, 1_000_000])
 def test_a_chunk_written_in_slices_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int

@@ -156,6 +156,22 @@ def generate(
     sigma: Annotated[float | None, typer.Option(help="lognormal: deviation of the logarithm")] = None,
     alpha: Annotated[float | None, typer.Option(help="pareto: shape")] = None,
     profile: Annotated[str | None, typer.Option(help="empirical: a profile.json to draw from")] = None,
+    outages: Annotated[
+        str | None,
+        typer.Option(
+            help="delays come in outages of the values of this column, of partition, or of all; --delay is then the "
+            "distribution of their lengths"
+        ),
+    ] = None,
+    spacing: Annotated[str | None, typer.Option(help="outages: mean time between two of a part")] = None,
+    partitions: Annotated[int | None, typer.Option(help="outages of partition: their number")] = None,
+    delivery: Annotated[
+        str | None,
+        typer.Option(
+            help="outages: how many times as fast as they happened the events come afterwards, or at_once",
+            show_default="at_once",
+        ),
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
     csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="also write JSON lines: times, columns and the line")] = False,
@@ -198,6 +214,9 @@ def generate(
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
     raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
     raw["target" if target == "source" else "target_percent"] = target
+    parts = {"by": outages, "spacing": spacing, "partitions": partitions, "delivery": delivery}
+    if parts := {key: value for key, value in parts.items() if value is not None}:
+        spec["outages"] = parts | ({"delivery": int(delivery)} if delivery and delivery.isdecimal() else {})
     if given := {key: value for key, value in spec.items() if value is not None}:
         raw["delay"] = given
     experiment = options.parse(config.Experiment, raw, "experiment")
@@ -235,10 +254,12 @@ def streamed(
     save_bad: where the lines go that cannot be read.
     """
     from streamgauge.app.cli import quarantine
-    from streamgauge.streams.disorder.delays import table
+    from streamgauge.streams.disorder.outages import delays_of
 
+    outages = experiment.delay.outages
+    source = source_options.keeping(source, outages.column if outages else None)
     with options.speaking():
-        table(experiment.delay, source.tick)
+        delays_of(experiment.delay, source.tick)
     source = workplace.pinned(source)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.keys import Scaled

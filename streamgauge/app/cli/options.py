@@ -38,10 +38,13 @@ _OPTIONS = {
     **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
         "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
     }.items()},
+    **{f"{before}delay.outages.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
+        "by": "outages", **{key: key for key in ("spacing", "partitions", "delivery")},
+    }.items()},
 }  # fmt: skip
 _KEY = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?!\w)" for key in sorted(_OPTIONS, key=len, reverse=True)))
 #: a model's own check begins with the key that it is about
-_OF_MODEL = re.compile(r"^(source|source\.time|experiment\.delay): ([a-z_]+): ")
+_OF_MODEL = re.compile(r"^(source|source\.time|experiment\.delay(?:\.outages)?): ([a-z_]+): ")
 
 
 def named(message: str) -> str:

@@ -165,7 +165,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     """
     from streamgauge.bench.measure import checks
     from streamgauge.catalog.source_files import stat_source
-    from streamgauge.streams.disorder.delays import table
+    from streamgauge.streams.disorder.outages import delays_of
     from streamgauge.streams.text import splits
     from streamgauge.streams.text.sample import sample
 
@@ -182,7 +182,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
         splits.source_splits(benchmark.source, 1 << 40)
     for experiment in (benchmark if connect else without_own(benchmark)).experiments:
         try:
-            table(experiment.delay, benchmark.source.tick)
+            delays_of(experiment.delay, benchmark.source.tick)
         except UserError as problem:
             raise UserError(f"experiment {experiment.name}: {problem}") from None
     return sample(benchmark.source) if near and benchmark.source.files else None

@@ -232,6 +232,14 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
     return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
 
 
+def keeping(source: config.Source, column: str | None) -> config.Source:
+    """The source that keeps that column, too. Raises UserError if it cannot have its name."""
+    if column is None or column in source.columns:
+        return source
+    columns = {column: {"path": column, "type": "string"}, **source.columns}
+    return options.parse(config.Source, source.model_dump() | {"columns": columns}, "source")
+
+
 def with_parts(source: config.Source, by: str | None, idle: str | None) -> config.Source:
     """The source whose disorder is also measured for each value of a column. Raises UserError."""
     if by is None:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
+from streamgauge.streams.disorder.delays import Delays
+from streamgauge.streams.disorder.outages import part_hashes
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, column_array, read, read_times, total_rows
 
 #: a task's arrays hold about so many rows at a time, however far a delay reaches
@@ -72,6 +74,7 @@ class Piece:
     source_late: Mask
     free: Mask  # may be delayed: in order and not pinned
     base_before: int  # running maximum before the first row
+    parts: Times | None  # hashes of the column that delays depend on
 
     def index(self, border: Border) -> int:
         """Number of rows before the border."""
@@ -87,7 +90,8 @@ class Piece:
         here = slice(start, end)
         before = int(self.base[start - 1]) if start else self.base_before
         late, free = self.source_late[here], self.free[here]
-        return Piece(self.first + start, self.seq[here], self.time[here], self.base[here], late, free, before)
+        parts = None if self.parts is None else self.parts[here]
+        return Piece(self.first + start, self.seq[here], self.time[here], self.base[here], late, free, before, parts)
 
     def records(self) -> npt.NDArray[np.intp] | None:
         """Indices of the records; None if all rows are."""
@@ -96,7 +100,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Window:
-    """The rows that a chunk needs: its own, those up to `reach` ticks ahead, and as far back if wanted.
+    """The rows that a chunk needs: its own, those up to the largest delay ahead, and as far back if wanted.
 
     They are read in pieces, numbered from 0 in the order of the source.
     """
@@ -111,14 +115,17 @@ class Window:
     """numbers of the groups that begin a piece"""
     following: RowGroup | None
     """row group after the last one"""
+    column: str | None
+    """column that delays depend on"""
 
     @staticmethod
-    def of(groups: Sequence[RowGroup], chunk: Chunk, reach: int, *, back: bool) -> Window:
-        """The window of a chunk. reach: the largest delay, in ticks.
+    def of(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, *, back: bool) -> Window:
+        """The window of a chunk.
 
-        back: the window also begins `reach` earlier; otherwise the chunk's own rows are all in the first piece.
+        back: the window also begins the largest delay earlier; otherwise the chunk's own rows are all in the first
+        piece.
         """
-        begin, end = chunk.low, chunk.high
+        begin, end, reach = chunk.low, chunk.high, delay.maximum
         if back and begin != FIRST:
             begin = Border(max(begin.base - reach, BEFORE_ALL))
         if end != LAST and reach:
@@ -140,7 +147,7 @@ class Window:
                 cuts.append(number - first)
                 start = rows[number]
         following = groups[over] if over < len(groups) else None
-        return Window(begin, end, list(groups[first:over]), rows[first], cuts, following)
+        return Window(begin, end, list(groups[first:over]), rows[first], cuts, following, delay.column)
 
     def piece(self, number: int) -> Piece | None:
         """Reads a piece; None if it has no row of the window."""
@@ -154,7 +161,7 @@ class Window:
         if following is not None and pinned:
             pinned = bool(read_times([following])[0] < following.before)
         first = self.first + total_rows(self.groups[: self.cuts[number]])
-        whole = _read(groups, first, pinned=pinned)
+        whole = _read(groups, first, self.column, pinned=pinned)
         part = whole.part(whole.index(self.begin), whole.index(self.end))
         return part if len(part.base) else None
 
@@ -165,12 +172,13 @@ class Window:
                 yield piece
 
 
-def _read(groups: list[RowGroup], first: int, *, pinned: bool) -> Piece:
-    table = read(groups, ["seq", "event_time"])
+def _read(groups: list[RowGroup], first: int, column: str | None, *, pinned: bool) -> Piece:
+    table = read(groups, ["seq", "event_time", *([column] if column else [])])
     seq, time = column_array(table, "seq"), column_array(table, "event_time")
     base = running_maximum(time, groups[0].before)
     source_late = base > time
     free = ~source_late
     free[:-1] &= ~source_late[1:]
     free[-1] &= not pinned
-    return Piece(first, seq, time, base, source_late, free, groups[0].before)
+    parts = part_hashes(table.column(column)) if column else None
+    return Piece(first, seq, time, base, source_late, free, groups[0].before, parts)

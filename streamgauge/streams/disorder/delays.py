@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from streamgauge.base.seals import unsealed
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.config import DelaySpec
 from streamgauge.config.streams import DELAYS
+from streamgauge.records.manifests import OutageModel
 
 TABLE_BITS = 12
 #: bits of an event's selection draw
@@ -30,13 +32,50 @@ SELECT_BITS = 14
 _GOLDEN = 0x9E3779B97F4A7C15
 
 InverseCdf = Callable[[float], float]
+Ticks = npt.NDArray[np.int64]
+Draws = npt.NDArray[np.uint16]
+#: selection draw of an event that is never delayed
+NEVER = 1 << SELECT_BITS
+
+
+class Delays(Protocol):
+    """Model of delays. What it draws for an event is a pure function of the seed and of this event alone."""
+
+    @property
+    def column(self) -> str | None:
+        """Name of the column that the draws depend on; None without one."""
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """Table of the delays, or of the lengths of outages."""
+
+    @property
+    def record(self) -> OutageModel | None:
+        """Outages as a manifest tells of them, besides the table of their lengths; None without outages."""
+
+    @property
+    def minimum(self) -> int: ...
+
+    @property
+    def maximum(self) -> int: ...
+
+    def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
+        """(selection draw, delay in ticks) of each event. parts: hashes of the column's values."""
 
 
 @dataclass(frozen=True)
 class DelayTable:
-    """2^k + 1 non-decreasing delays in ticks: the inverse CDF at i / 2^k."""
+    """2^k + 1 non-decreasing delays in ticks: the inverse CDF at i / 2^k. Each event has a draw of its own."""
 
     ticks: tuple[int, ...]
+
+    @property
+    def column(self) -> None:
+        return None
+
+    @property
+    def record(self) -> None:
+        return None
 
     @property
     def minimum(self) -> int:
@@ -46,14 +85,17 @@ class DelayTable:
     def maximum(self) -> int:
         return self.ticks[-1]
 
+    def draw(self, seed: int, seq: Ticks, _time: Ticks, _parts: Ticks | None, /) -> tuple[Draws, Ticks]:
+        return draw(seed, seq, self)
+
 
 def table(spec: DelaySpec, tick: Tick) -> DelayTable:
     """Inverse-CDF table of a distribution. Raises UserError if it is unknown or its parameters are unusable."""
-    low, high = _ticks(spec.min, "delay.min", tick), _ticks(spec.max, "delay.max", tick)
+    low, high = ticks_of(spec.min, "delay.min", tick), ticks_of(spec.max, "delay.max", tick)
     if spec.distribution == "uniform":
         return DelayTable((low, high))
     if spec.distribution == "constant":
-        value = _ticks(spec.mean, "delay.mean", tick) if spec.mean is not None else high
+        value = ticks_of(spec.mean, "delay.mean", tick) if spec.mean is not None else high
         return DelayTable((value, value))
     if low == high and spec.distribution in _FORMULAS:
         return DelayTable((low, high))
@@ -80,9 +122,7 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
     return DelayTable(tuple(quantiles))
 
 
-def draw(
-    seed: int, seq: npt.NDArray[np.int64], delay_table: DelayTable
-) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+def draw(seed: int, seq: Ticks, delay_table: DelayTable) -> tuple[Draws, Ticks]:
     """(selection draw, delay in ticks) of each event: pure functions of (seed, seq).
 
     One splitmix64 output (Steele et al., OOPSLA 2014) per event: its top bits select, its low 32 bits delay.
@@ -261,7 +301,8 @@ def _empirical(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
     return _truncated(cdf, inverse, max(low, math.ceil(edges[0])), min(high, math.floor(edges[-1])))
 
 
-def _ticks(duration: Duration, key: str, tick: Tick) -> int:
+def ticks_of(duration: Duration, key: str, tick: Tick) -> int:
+    """Ticks of a duration. Raises UserError, which names the key, if they are not whole."""
     try:
         return int(duration.to(tick))
     except ValueError as problem:

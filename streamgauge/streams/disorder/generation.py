@@ -22,12 +22,11 @@ from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import at_index, next_larger, range_maximum
 from streamgauge.streams.disorder.chunks import Chunk, Piece, Window
 from streamgauge.streams.disorder.definitions import Times
-from streamgauge.streams.disorder.delays import SELECT_BITS, DelayTable, draw
+from streamgauge.streams.disorder.delays import NEVER, Delays, Draws
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup
 
-BINS = 1 << SELECT_BITS
+BINS = NEVER
 Counts = npt.NDArray[np.int64]
-Draws = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -73,10 +72,11 @@ class Records:
     drawn: Times  # delays, ticks
 
     @staticmethod
-    def of(piece: Piece, delay: DelayTable, seed: int) -> Records:
-        select, drawn = draw(seed, piece.seq, delay)
+    def of(piece: Piece, delay: Delays, seed: int) -> Records:
         place = piece.records()
-        return Records(place, *(at_index(one, place) for one in (piece.seq, piece.time, piece.free, select, drawn)))
+        seq, time, free = (at_index(one, place) for one in (piece.seq, piece.time, piece.free))
+        select, drawn = _draw(piece, delay, seed, place)
+        return Records(place, seq, time, free & (select < NEVER), select, drawn)
 
     def draws(self) -> Draws:
         """Selection draws; for pinned records, which are never delayed, more than any threshold."""
@@ -88,6 +88,12 @@ class Records:
         return ingestion
 
 
+def _draw(piece: Piece, delay: Delays, seed: int, rows: npt.NDArray[np.intp] | None) -> tuple[Draws, Times]:
+    """(selection draw, delay) of these rows; None: all of them."""
+    parts = None if piece.parts is None else at_index(piece.parts, rows)
+    return delay.draw(seed, at_index(piece.seq, rows), at_index(piece.time, rows), parts)
+
+
 @dataclass(frozen=True)
 class Rest:
     """Three numbers in place of all records after a piece."""
@@ -97,14 +103,14 @@ class Rest:
     after: int  # the earliest ingestion of those with a larger time
 
 
-def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int) -> ChunkCounts:
+def count_chunk(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int) -> ChunkCounts:
     """Counts which of the chunk's records are effective, for every threshold at once.
 
     Record i is effective exactly for thresholds in (u, v]: v is unbounded if it is overtaken even when
     everything is delayed, else the largest draw among the records that would overtake it.
     """
     gained, lost = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
-    window = Window.of(groups, chunk, delay.maximum, back=False)
+    window = Window.of(groups, chunk, delay, back=False)
     near = window.piece(0)
     if near is None:
         return ChunkCounts(0, 0, gained, lost)
@@ -170,7 +176,7 @@ def _rest(time: Times, ingestion: Times, rest: Rest | None) -> Rest | None:
 def solve(
     groups: Sequence[RowGroup],
     parts: Sequence[tuple[Sequence[Chunk], ChunkCounts]],
-    delay: DelayTable,
+    delay: Delays,
     seed: int,
     target: Fraction | None,
     *,
@@ -212,7 +218,7 @@ def solve(
 
 
 def delayed_rows(
-    piece: Piece, delay: DelayTable, seed: int, selection: Selection, rest: Rest | None
+    piece: Piece, delay: Delays, seed: int, selection: Selection, rest: Rest | None
 ) -> tuple[npt.NDArray[np.intp], Times, Rest | None]:
     """(indices, delays) of the selected records that are effective at the boundary's threshold, and the new rest."""
     if selection.bin < 0:
@@ -228,13 +234,13 @@ def delayed_rows(
     return rows, records.drawn[late], _rest(records.time, ingestion, rest)
 
 
-def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, bin_: int) -> Counts:
+def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int, bin_: int) -> Counts:
     """seq of the chunk's records that the boundary bin makes effective at threshold bin + 1."""
     rest: Rest | None = None
     seqs = np.zeros(0, np.int64)
-    for piece in Window.of(groups, chunk, delay.maximum, back=False).backwards():
+    for piece in Window.of(groups, chunk, delay, back=False).backwards():
         late, _, rest = delayed_rows(piece, delay, seed, Selection(bin_, LARGEST), rest)
-        select, _ = draw(seed, piece.seq[late], delay)
+        select, _ = _draw(piece, delay, seed, late)
         own = late < piece.index(chunk.high)
         seqs = np.concatenate([seqs, piece.seq[late[own & (select == bin_)]]])
     return seqs

@@ -12,7 +12,7 @@ from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import stable_order
 from streamgauge.streams.disorder.chunks import FIRST, LAST, Border, Chunk, Window
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
-from streamgauge.streams.disorder.delays import DelayTable
+from streamgauge.streams.disorder.delays import Delays
 from streamgauge.streams.disorder.generation import Counts, Mask, Rest, delayed_rows
 from streamgauge.streams.disorder.row_groups import RowGroup
 
@@ -35,7 +35,7 @@ class Output:
 
 
 def generate_chunk(
-    groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, selection: Selection
+    groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int, selection: Selection
 ) -> Iterator[Output]:
     """Yields the stream's rows with ingestion time in the chunk, in order, at most HELD_ROWS and a piece at a time.
 
@@ -49,10 +49,10 @@ def generate_chunk(
 
 
 def _first_rows(
-    groups: Sequence[RowGroup], chunk: Chunk, delay: DelayTable, seed: int, selection: Selection
+    groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int, selection: Selection
 ) -> tuple[Output | None, Border]:
     """Returns the first rows of a chunk by ingestion time, None if it has none, and the border after them."""
-    window = Window.of(groups, chunk, delay.maximum, back=True)
+    window = Window.of(groups, chunk, delay, back=True)
     rest: Rest | None = None
     running_before, high, held = BEFORE_ALL, chunk.high, list[list[Counts]]()
     for piece in window.backwards():

@@ -91,6 +91,13 @@ def column_array(table: pa.Table, name: str) -> Times:
     return array
 
 
+def parts_of(column: pa.ChunkedArray) -> tuple[list[str | None], Times]:
+    """(names, place of each row's name among them) of a column whose values are parts; a number by its text."""
+    encoded = column.combine_chunks().dictionary_encode("encode")
+    names = [None if value is None else str(value) for value in encoded.dictionary.to_pylist()]
+    return names, encoded.indices.to_numpy().astype(np.int64)
+
+
 def shares(groups: Sequence[RowGroup], tasks: int) -> list[list[RowGroup]]:
     """Cuts row groups into at most `tasks` consecutive shares of about equally many rows, none empty."""
     wanted = total_rows(groups) / max(1, tasks)

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import accumulate
 
-import numpy as np
-
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration, ticks_per_second
 from streamgauge.catalog.artifacts import Artifact
@@ -18,7 +16,7 @@ from streamgauge.streams.disorder import parts
 from streamgauge.streams.disorder.part_hints import about_parts
 from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, Without
 from streamgauge.streams.disorder.profile import Spread, watermark_grid
-from streamgauge.streams.disorder.row_groups import RowGroup, column_array, read, row_groups, shares
+from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups, shares
 from streamgauge.streams.stages.workers import Workers
 
 #: most parts of a stream; each has an entry in the profile
@@ -74,12 +72,10 @@ def _check_few(so_far: Left, column: str) -> None:
 
 
 def _blocks(groups: Sequence[RowGroup], column: str) -> Iterator[Block]:
-    """Yields the events of each row group with their parts. A number is a part by its text."""
+    """Yields the events of each row group with their parts."""
     for group in groups:
         table = read([group], ["event_time", column])
-        encoded = table.column(column).combine_chunks().dictionary_encode("encode")
-        names = [None if value is None else str(value) for value in encoded.dictionary.to_pylist()]
-        yield Block(names, encoded.indices.to_numpy().astype(np.int64), column_array(table, "event_time"))
+        yield Block(*parts_of(table.column(column)), column_array(table, "event_time"))
 
 
 def _record(name: Name, figures: Figures, grid: Sequence[int]) -> StreamPart:

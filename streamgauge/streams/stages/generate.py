@@ -26,8 +26,9 @@ from streamgauge.records.manifests import EventsManifest, Selection, StreamManif
 from streamgauge.streams.disorder import generation
 from streamgauge.streams.disorder.chunks import Chunk, chunks
 from streamgauge.streams.disorder.definitions import running_maximum
-from streamgauge.streams.disorder.delays import DelayTable, table
+from streamgauge.streams.disorder.delays import Delays
 from streamgauge.streams.disorder.hash import StreamHash, join
+from streamgauge.streams.disorder.outages import delays_of
 from streamgauge.streams.disorder.output import Output, generate_chunk
 from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
@@ -115,7 +116,7 @@ def write_stream(
 ) -> StreamManifest:
     """Writes the stream's files in those formats (see config.streams.Output); returns its manifest."""
     groups, given = row_groups(events.files()), events.read(EventsManifest)
-    delay = table(experiment.delay, given.tick)
+    delay = delays_of(experiment.delay, given.tick)
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
         raise UserError(
             f"delay.max: found {experiment.delay.max}, which can delay the last event "
@@ -183,7 +184,7 @@ def write_stream(
         observed_delay=observed.approximate(),
         sha256=join([w.tally.digest for w in written]),
         files=tuple(name for w in written for name in w.files),
-    ).model_copy(update=texts)
+    ).model_copy(update=texts | ({"outages": delay.record} if delay.record else {}))
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class _Writer:
 
     directory: Path
     groups: list[RowGroup]
-    delay: DelayTable
+    delay: Delays
     seed: int
     selection: Selection
     schema: pa.Schema

@@ -23,8 +23,8 @@ from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Hint, Profile
 from streamgauge.streams.disorder.chunks import chunks
 from streamgauge.streams.disorder.definitions import out_of_order
-from streamgauge.streams.disorder.delays import table
 from streamgauge.streams.disorder.generation import Solution, count_chunk, solve, too_low
+from streamgauge.streams.disorder.outages import delays_of
 from streamgauge.streams.disorder.row_groups import RowGroup, row_groups
 from streamgauge.streams.keys import Scaled, profile_key, stream_key
 from streamgauge.streams.stages import ingest
@@ -74,7 +74,7 @@ def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], 
 
 def solution(groups: Sequence[RowGroup], experiment: Experiment, tick: Tick) -> Solution:
     """Solution that generating the experiment's stream of these few events would take. Raises Infeasible."""
-    delay = table(experiment.delay, tick)
+    delay = delays_of(experiment.delay, tick)
     (chunk,) = chunks(groups, 1)
     counts = count_chunk(groups, chunk, delay, experiment.seed)
     closest = experiment.on_infeasible == "closest"
