@@ -70,7 +70,7 @@ def test_answers_that_are_in_another_format_make_a_trial_invalid(
     mine = settings(broker, **about(registry, "avro", "confluent-avro", format="confluent-avro"))
     with started(mine, artifact, tmp_path) as (system, fleet):
         run = trial(system, fleet, tmp_path / "trial", seconds=0.5)
-    refused = "answer.format: an answer cannot be read as confluent-avro: it has no prefix of a schema registry"
+    refused = "answer.format: an answer cannot be read as confluent-avro: no prefix of a schema registry"
     assert run.details["system"]["failure"].startswith(refused)
 
 

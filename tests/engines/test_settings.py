@@ -185,6 +185,13 @@ def test_each_allowed_security_key_is_one_of_the_client_and_none_of_them_loads_c
         ("command: [a], started: once", "started: once needs answer.sql with answer.key, and another format than line"),
         ("command: [a], started: once, answer: {sql: select 1}", "started: once needs answer.sql with answer.key"),
         ("command: [a], format: line", "sentinel: needed by format line, and by that alone"),
+        ("command: [a], format: confluent-avro", "registry: needed by confluent-avro and confluent-json, and by those"),
+        (
+            "command: [a], format: confluent-avro, registry: {address: 'http://r', token: hunter2}",
+            "registry.token: found a secret (not shown), allowed: ${VARIABLE}",
+        ),
+        ("command: [a], answer: {format: avro}", "answer: writer_schema: needed to read avro, and by that alone"),
+        ("command: [a], answer: {format: avro, writer_schema: a.avsc}", "answer.writer_schema: "),
         ("command: [a], ready: {log: '('}", "found '(', allowed: a regular expression"),
         ("command: [a], answer: {sql: none.sql}", "answer.sql: "),
     ],

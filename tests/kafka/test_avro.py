@@ -75,7 +75,7 @@ def test_what_is_cut_or_followed_by_bytes_is_no_value(event: dict[str, Any], dat
     cut = data.draw(st.integers(0, len(value) - 1))
     with pytest.raises(ValueError, match=r"ends too early|does not follow"):
         read(value[:cut])
-    with pytest.raises(ValueError, match=r"^1 bytes stand behind it"):
+    with pytest.raises(ValueError, match=r"^1 bytes behind the value"):
         read(value + b"\0")
 
 
@@ -131,6 +131,14 @@ def test_a_schema_uses_names_of_others() -> None:
     assert reader(json.dumps(middle), [json.dumps(inner), json.dumps(outer)])(value) == b'{"of":{"one":{"n":-5}}}'
 
 
+@pytest.mark.parametrize("levels", [100, 1_000, 100_000])
+def test_a_value_of_many_levels_is_read_or_has_a_reason_and_ends_no_process(levels: int) -> None:
+    schema = {"type": "record", "name": "Tree", "fields": [{"name": "of", "type": ["null", "Tree"]}]}
+    lines, reasons = Encoded(reader(json.dumps(schema))).lines([b"\2" * levels + b"\0", b"\2\0"])
+    assert lines[1] == b'{"of":{"of":null}}'
+    assert [reason.split("(")[0] for reason in reasons.values()] == ["does not follow its schema "] * (levels > 100)
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -144,5 +152,5 @@ def test_a_schema_uses_names_of_others() -> None:
     ],
 )
 def test_what_is_no_schema_is_refused_in_a_line(schema: str) -> None:
-    with pytest.raises(ValueError, match=r"^it is no schema of Avro: [^\n]+$"):
+    with pytest.raises(ValueError, match=r"^no schema of Avro: [^\n]+$"):
         reader(schema)

@@ -54,13 +54,13 @@ def test_values_of_several_schemas_are_read_by_their_writers_and_others_have_a_r
     try:
         lines, reasons = decoder_of("confluent-avro", settings).lines(values)
         assert lines[:2] == [b'{"n":4611686018427387904}', '{"n":-1,"more":"é"}'.encode()]
-        no_prefix = "it has no prefix of a schema registry: a byte 0, and a schema's number in four"
+        no_prefix = "no prefix of a schema registry (a byte 0, and a schema's number in four)"
         assert reasons == {
-            2: "it ends too early",
+            2: "ends too early",
             3: no_prefix,
             4: no_prefix,
             5: f"schema {other} is of type JSON, allowed: AVRO",
-            6: "the registry has no schema 4294967295",
+            6: "schema 4294967295 is not in the registry",
         }
         lines, reasons = decoder_of("confluent-json", settings).lines(values[-2:-1])
         assert (lines, reasons) == ([b'{"n": 1}'], {})
@@ -73,7 +73,7 @@ def test_plain_avro_is_read_by_the_writer_s_schema_alone() -> None:
     value = written(0, INNER, {"n": 7})
     lines, reasons = decoder_of("avro", writer_schema=json.dumps(INNER)).lines([value[5:], value])
     assert (lines, list(reasons)) == ([b'{"n":7}', value.hex().encode()], [1])
-    with pytest.raises(UserError, match=r"^writer_schema: it is no schema of Avro: "):
+    with pytest.raises(UserError, match=r"^writer_schema: no schema of Avro: "):
         decoder_of("avro", writer_schema="{}")
 
 

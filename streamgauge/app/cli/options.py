@@ -28,6 +28,8 @@ _OPTIONS = {
     "source.max_bad_fraction": "--max-bad-fraction",
     "source.kafka.from": "--from", "source.kafka.until": "--until", "source.kafka.most_events": "--most-events",
     "source.kafka.values": "--values", "source.kafka.security": "--security",
+    "source.kafka.registry.address": "--registry", "source.kafka.registry": "--registry",
+    "source.kafka.writer_schema": "--writer-schema",
     "source.files": "the name of the file", "source.format": "the end of the file's name",
     "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
     "overrides.experiments": "--experiment", "overrides.workloads": "--workload", "overrides.systems": "--system",
@@ -44,7 +46,7 @@ _OPTIONS = {
 }  # fmt: skip
 _KEY = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?!\w)" for key in sorted(_OPTIONS, key=len, reverse=True)))
 #: a model's own check begins with the key that it is about
-_OF_MODEL = re.compile(r"^(source|source\.time|experiment\.delay(?:\.outages)?): ([a-z_]+): ")
+_OF_MODEL = re.compile(r"^(source(?:\.time|\.kafka)?|experiment\.delay(?:\.outages)?): ([a-z_]+): ")
 
 
 def named(message: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from functools import update_wrapper
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -15,6 +16,7 @@ from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import RESERVED
+from streamgauge.config.schema_registry import schema_text
 from streamgauge.config.topic import OWN, of_url
 
 if TYPE_CHECKING:
@@ -77,7 +79,19 @@ class Reading:
     most_events: Annotated[int | None, typer.Option(help="of a topic: at most so many records from the first on")] = (
         None
     )
-    values: Annotated[str | None, typer.Option(help="of a topic: json (the default) or line")] = None
+    values: Annotated[
+        str | None,
+        typer.Option(help="of a topic: json (the default), line, avro, confluent-avro or confluent-json"),
+    ] = None
+    writer_schema: Annotated[
+        str | None, typer.Option("--writer-schema", help="of a topic with --values avro: a file with Avro's schema")
+    ] = None
+    registry: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="of a topic: its schema registry's address; and user=me, password=${VARIABLE}, token=…, ca=…"
+        ),
+    ] = None
     security: Annotated[
         list[str] | None,
         typer.Option(help="of a topic: a setting of librdkafka, such as sasl.username=me; a secret as ${VARIABLE}"),
@@ -193,6 +207,8 @@ def topic_of(names: list[str], given: Reading) -> dict[str, Any] | None:
     own = {
         "from": given.start, "until": given.until, "most_events": given.most_events, "values": given.values,
         "security": dict(setting.partition("=")[::2] for setting in given.security or ()) or None,
+        "writer_schema": given.writer_schema and schema_text(given.writer_schema, Path(), "--writer-schema"),
+        "registry": dict(map(_of_registry, given.registry or ())) or None,
     }  # fmt: skip
     own = {key: value for key, value in own.items() if value is not None}
     if not topics:
@@ -205,6 +221,12 @@ def topic_of(names: list[str], given: Reading) -> dict[str, Any] | None:
         return {**of_url(topics[0]), **own}
     except ValueError as problem:
         raise UserError(str(problem)) from None
+
+
+def _of_registry(setting: str) -> tuple[str, str]:
+    """Key and value of a registry's setting, of which the address needs no key."""
+    key, equals, value = setting.partition("=")
+    return (key, value) if equals and key.isalpha() else ("address", setting)
 
 
 def with_columns(source: config.Source, wanted: str | None) -> config.Source:

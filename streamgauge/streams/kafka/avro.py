@@ -25,40 +25,52 @@ def reader(schema: str, referenced: Sequence[str] = ()) -> Callable[[bytes], byt
     referenced: schemas whose names it uses, each after those that it uses itself. Raises ValueError for what is no
     schema of Avro.
     """
-    from fastavro import schemaless_reader
-
-    usual = _parsed(schema, referenced, ("string",))
-    plain = _parsed(schema, referenced, ("string", "int", "long"))
+    usual, plain = (_parsed([*referenced, schema], kinds) for kinds in (("string",), ("string", "int", "long")))
+    read = _reader([*referenced, schema])
 
     def line(value: bytes) -> bytes:
         file = BytesIO(value)
         try:
             try:
-                found = schemaless_reader(file, usual, None)
+                found = read(file, usual, None)
             except (OverflowError, ValueError):  # of a time that no date can have: its number is shown
                 file.seek(0)
-                found = schemaless_reader(file, plain, None)
+                found = read(file, plain, None)
+            text = _JSON.encode(found)
         except Exception as problem:  # fastavro raises whatever the bytes lead to
             is_short = isinstance(problem, EOFError | IndexError) and file.tell() == len(value)
-            raise ValueError(
-                "it ends too early" if is_short else f"it does not follow its schema: {problem!r}"
-            ) from None
+            raise ValueError("ends too early" if is_short else f"does not follow its schema ({problem!r})") from None
         if rest := len(value) - file.tell():
-            raise ValueError(f"{rest} bytes stand behind it")
-        return _JSON.encode(found)
+            raise ValueError(f"{rest} bytes behind the value")
+        return text
 
     return line
 
 
-def _parsed(schema: str, referenced: Sequence[str], untyped: Sequence[str]) -> Any:
+def _parsed(texts: Sequence[str], untyped: Sequence[str], names: dict[str, Any] | None = None) -> Any:
+    """The last of these schemas, without logical types of some kinds. names: takes all named types."""
     from fastavro import parse_schema
 
-    names: dict[str, Any] = {}
+    known: dict[str, Any] = {} if names is None else names
     try:
-        *_, parsed = [parse_schema(_without(json.loads(text), untyped), names) for text in (*referenced, schema)]
+        *_, parsed = [parse_schema(_without(json.loads(text), untyped), known) for text in texts]
     except Exception as problem:  # as json and fastavro have it
-        raise ValueError(f"it is no schema of Avro: {' '.join(str(problem).split()) or repr(problem)}") from None
+        raise ValueError(f"no schema of Avro: {' '.join(str(problem).split()) or repr(problem)}") from None
     return parsed
+
+
+def _reader(texts: Sequence[str]) -> Any:
+    """The function of fastavro that reads values of these schemas.
+
+    The usual one, in C, would end the process at a value of many levels. Only a type that contains itself has such.
+    """
+    from fastavro import _read_py, schemaless_reader
+
+    types: dict[str, Any] = {}
+    _parsed(texts, (), types)
+    if any(json.dumps(name) in json.dumps(one.get("fields")) for name, one in types.items()):
+        return _read_py.schemaless_reader
+    return schemaless_reader
 
 
 def _without(schema: Any, kinds: Sequence[str]) -> Any:

@@ -45,7 +45,7 @@ class Prefixed:
 
     def __call__(self, value: bytes) -> bytes:
         if len(value) < PREFIX.size or value[0]:
-            raise ValueError("it has no prefix of a schema registry: a byte 0, and a schema's number in four")
+            raise ValueError("no prefix of a schema registry (a byte 0, and a schema's number in four)")
         if self._kind == "JSON":
             return on_one_line(value[PREFIX.size :])
         _, number = PREFIX.unpack_from(value)
@@ -57,7 +57,7 @@ class Prefixed:
     def _reader(self, number: int) -> Read:
         schema = self._registry.schema(number)
         if schema is None:
-            return _refusing(f"the registry has no schema {number}")
+            return _refusing(f"schema {number} is not in the registry")
         if schema.kind != self._kind:
             return _refusing(f"schema {number} is of type {schema.kind}, allowed: {self._kind}")
         try:

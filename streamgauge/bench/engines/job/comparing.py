@@ -12,20 +12,17 @@ from streamgauge.bench.engines.job.life import JobFigures, Trial
 from streamgauge.bench.engines.job.settings import JobAnswer
 from streamgauge.bench.publish.answers import Topic, offered, report
 from streamgauge.bench.publish.publisher import LinkFigures
-from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.records.trial import Compared
-from streamgauge.streams.kafka.values import decoder_of
+from streamgauge.streams.kafka.values import Decoder
 
 
-def compared(
-    wanted: JobAnswer, registry: SchemaRegistry | None, trial: Trial, topic: Topic, link: LinkFigures
-) -> JobFigures:
+def compared(wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, link: LinkFigures) -> JobFigures:
     """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used."""
     from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
     if not topic.values:
         raise UserError("the job wrote nothing to its output topic")
-    values = _objects(topic.values, wanted, registry)
+    values = _objects(topic.values, wanted.format, decoder)
     rows = offered(trial.rows, trial.queues, trial.job.trials)
     with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:
         check = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
@@ -47,16 +44,12 @@ def compared(
     return {"answers": verdict, "check": cast("Compared", verdict)}
 
 
-def _objects(values: list[bytes], wanted: JobAnswer, registry: SchemaRegistry | None) -> list[bytes]:
+def _objects(values: list[bytes], form: str, decoder: Decoder) -> list[bytes]:
     """The answers as JSON. Raises UserError for the first one that cannot be read."""
-    if wanted.format == "json":
-        return values
-    lines, reasons = decoder_of(wanted.format, registry, wanted.writer_schema).lines(values)
+    lines, reasons = decoder.lines(values)
     for at, reason in reasons.items():
-        shown = lines[at].decode()
-        raise UserError(
-            f"answer.format: an answer cannot be read as {wanted.format}: {reason}; its bytes begin {shown}"
-        )
+        begins = f"its bytes begin {lines[at].decode()}"
+        raise UserError(f"answer.format: an answer cannot be read as {form}: {reason}; {begins}")
     return lines
 
 

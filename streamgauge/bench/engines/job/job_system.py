@@ -35,6 +35,7 @@ from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
 from streamgauge.streams.kafka.registry import Registry
+from streamgauge.streams.kafka.values import Decoder, Json, decoder_of
 
 READY_S = 30.0
 LOOK_S = 0.1
@@ -55,6 +56,7 @@ class JobSystem(Adapter):
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
         self._registry: Registry | None = None
+        self._decoder: Decoder = Json()  # of answers
         self._trial: Trial | None = None
         self._job: Job | None = None  # that runs
         self._own: OwnTopics | None = None
@@ -88,6 +90,8 @@ class JobSystem(Adapter):
             group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
             try_rights(self._access, self._topics, probe, group)
             self._registry = tried(self._system.registry, probe)
+            answer = self._system.answer
+            self._decoder = decoder_of(answer.format, self._system.registry, answer.writer_schema)
         except UserError as problem:
             raise UserError(f"systems.{self.name}.{problem}") from None
 
@@ -131,8 +135,8 @@ class JobSystem(Adapter):
             figures = self._ended(trial, keep=keep)
             figures["drained"] = drained
             if output is not None and self.failure is None:
-                answer, registry = self._system.answer, self._system.registry
-                figures.update(compared(answer, registry, trial, output.read(), figures["link"]))
+                answer, topic = self._system.answer, output.read()
+                figures.update(compared(answer, self._decoder, trial, topic, figures["link"]))
             # the next trial's answers are compared together with these
             check = figures.get("check")
             right = self.failure is None and not (check and check["wrong"])
