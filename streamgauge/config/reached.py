@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from streamgauge.base import variables
 from streamgauge.base.field_types import Model
 from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.config.benchmark import Benchmark
+from streamgauge.config.kafka_security import TOKEN_HOST
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
 from streamgauge.config.source import Source
@@ -92,6 +94,12 @@ def _source(source: Source) -> Iterator[Reached]:
     for key, names in (("files", source.files), ("expectations", source.expectations)):
         for name in names:
             yield from _store(f"source.{key}", name)
+    if source.kafka is not None:
+        yield Reached("host", "source.kafka.bootstrap", source.kafka.bootstrap)
+        settings = source.kafka.security
+        if TOKEN_HOST in settings:
+            yield Reached("host", f"source.kafka.security.{TOKEN_HOST}", settings[TOKEN_HOST])
+        yield from (Reached("variable", "source.kafka.security", name) for name in variables.named(str(settings)))
     if source.own_code:
         yield Reached("code", "source.format", source.own_code)
     for one in source.kafka.registry.reached() if source.kafka and source.kafka.registry else ():

@@ -18,6 +18,7 @@ from streamgauge.records.record import Record
 from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition
 from streamgauge.records.result import Result
 from streamgauge.records.stages import StageLine
+from streamgauge.records.topic import TopicRange
 from streamgauge.records.validation import Validation
 
 
@@ -40,6 +41,7 @@ RECORDS: dict[str, type] = {
     **{key: model for name in MEASUREMENTS.built_in for key, model in _of_measurement(name).items()},
     "events": EventsManifest,
     "stream": StreamManifest,
+    "topic": TopicRange,
     "validation": Validation,
     "answers": AnswerLine,
     "capabilities": Capabilities,

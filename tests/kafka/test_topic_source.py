@@ -64,7 +64,7 @@ def test_a_stream_has_what_records_tell_beside_their_values_in_columns(broker: B
 @pytest.mark.parametrize(
     ("topic", "more", "said"),
     [
-        ("no-such", [], "Broker: Unknown topic or partition"),
+        ("no-such", [], "the broker has no such topic"),
         ("", ["--from", "0:9"], "partition 0: from: found offset 9, allowed: at most 2, where the partition ends"),
         ("", ["--until", "0:3"], "partition 0: until: found offset 3, allowed: at most 2, where the partition ends"),
         ("", ["--from", "1:0"], "found no partition 1, allowed: 0 to 0"),

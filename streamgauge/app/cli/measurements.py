@@ -28,6 +28,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.streams.keys import stream_key
+from streamgauge.streams.sources import topics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,6 +165,7 @@ def trial(
     from streamgauge.bench.measure.lock import measuring
 
     work = store.run(f"trial-{uuid.uuid4().hex[:8]}")
+    benchmark = topics.in_run(benchmark, work)
     with (
         prepared(benchmark, store, work, cell.experiment, step="trial", scope=cell.model_dump()),
         measuring(f"{work} {cell.name}") as token,
@@ -219,6 +221,7 @@ def search(
     from streamgauge.records.trial import TRIALS, MeasuredTrial
 
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
+    benchmark = topics.in_run(benchmark, run)
     cell_run = CellRun(benchmark, store, cell, run)
     expected_s = timing.search_seconds(benchmark, timing.USUAL) + 2 * long_runs
     with (

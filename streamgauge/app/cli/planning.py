@@ -68,7 +68,8 @@ def check(
     built = {True: "[green]built[/]", False: "to build"}
     console.print(f"[bold]{benchmark.name}[/]  {escape(benchmark.description)}", soft_wrap=True)
     for source in plan["sources"]:
-        size = "on a store, not checked here" if source["size"] is None else f"{source['size']:,} bytes"
+        there = "on a store, not checked here" if benchmark.source.kafka is None else "a topic"
+        size = there if source["size"] is None else f"{source['size']:,} bytes"
         console.print(f"  source  {escape(source['file'])}  ({size})", soft_wrap=True)
     if looked := plan["sample"]:
         console.print(
@@ -110,11 +111,12 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     from streamgauge.streams.stages import reach
 
     looked = check_all(benchmark, connect=connect)
+    topic = benchmark.source.kafka  # which records a run will read is not known before
     tried = benchmark if connect else without_own(benchmark)
     near = [connect or not is_remote(file) for file in benchmark.source.files]
     store.require_space(0)  # raises if the store does not answer
     # a file that no run has hashed has no artifacts here: a large one need not be read to say so
-    quick = all(near) and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
+    quick = all(near) and topic is None and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
     reached = reach.check(tried, store, looked, hashed=quick, hints=all(near))
 
     def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
@@ -128,7 +130,8 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
         "sources": [
             {"file": file, "size": stat_source(file).st_size if is_near else None}
             for file, is_near in zip(benchmark.source.files, near, strict=True)
-        ],
+        ]
+        or [{"file": name, "size": None} for name in benchmark.source.names],
         "sample": looked and _shown(looked, benchmark.source.tick, reached),
         "events": state("events", lambda: events_key(store, benchmark)),
         "profile": state("profile", lambda: profile_key(store, benchmark)),
@@ -166,6 +169,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     from streamgauge.bench.measure import checks
     from streamgauge.catalog.source_files import stat_source
     from streamgauge.streams.disorder.outages import delays_of
+    from streamgauge.streams.sources import topics
     from streamgauge.streams.text import splits
     from streamgauge.streams.text.sample import sample
 
@@ -177,15 +181,17 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     for file in benchmark.source.expectations:
         if connect or not is_remote(file):
             stat_source(file, "source.expectations")
-    near = connect or not (benchmark.source.own_code or any(map(is_remote, benchmark.source.files)))
+    source = benchmark.source
+    near = connect or not (source.own_code or source.kafka or any(map(is_remote, source.files)))
     if near:
-        splits.source_splits(benchmark.source, 1 << 40)
+        source = topics.pinned(source)
+        splits.source_splits(source, 1 << 40)
     for experiment in (benchmark if connect else without_own(benchmark)).experiments:
         try:
             delays_of(experiment.delay, benchmark.source.tick)
         except UserError as problem:
             raise UserError(f"experiment {experiment.name}: {problem}") from None
-    return sample(benchmark.source) if near and benchmark.source.files else None
+    return sample(source) if near and source.names else None
 
 
 def schema(

@@ -75,6 +75,7 @@ def release_check(
     from streamgauge.bench.measure import timing
     from streamgauge.results import index
     from streamgauge.results.report.release_page import build
+    from streamgauge.streams.sources import topics
 
     for option, target in (("--junit", junit), ("--markdown", markdown)):
         if target is not None:  # an hour later is too late to find that out
@@ -83,6 +84,7 @@ def release_check(
     release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
+    benchmark = topics.in_run(benchmark, directory)
     experiments = (experiment.name for experiment in benchmark.experiments)
     costs = timing.ladders_summary(benchmark)
     with (

@@ -24,7 +24,7 @@ from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results, run_summary
-from streamgauge.catalog.artifacts import COLLECTED, MANIFEST, Store
+from streamgauge.catalog.artifacts import COLLECTED, KEPT, MANIFEST, Store
 from streamgauge.catalog.manifests import read_manifest
 from streamgauge.catalog.run_log import RunLog
 
@@ -112,12 +112,7 @@ def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: boo
 
     runs: newest first. data: False keeps all streams and events.
     """
-    for path in sorted((store.root / "data").glob("*/*.tmp-*")):
-        if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
-            yield Item(path, size_of(path), "leftover of a killed builder"), True
-    for manifest in sorted((store.root / "data").glob(f"*/*/{COLLECTED}")):
-        if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
-            yield Item(path, size_of(path), "leftover of a killed collection"), True
+    yield from _leftovers(store.root / "data")
     for run in (one.path for one in runs if one.is_over):
         for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()):
             yield Item(path, size_of(path), "working files of a run that ended"), False
@@ -131,6 +126,23 @@ def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: boo
         for path in sorted(made, key=lambda p: max(used.get(p.name, 0.0), made[p])):
             if path.name not in kept and _can_be_made_again(store, path):
                 yield Item(path, size_of(path), f"{kind}, can be made again"), False
+
+
+def _leftovers(data: Path) -> Iterator[tuple[Item, bool]]:
+    """Yields what killed builders and collections left, in the same way."""
+    for path in sorted(data.glob("*/*.tmp-*")):
+        if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
+            yield Item(path, size_of(path), "leftover of a killed builder"), True
+    for path in sorted(data.glob(f"*/*{KEPT}")):
+        final = path.with_name(path.name.removesuffix(KEPT))
+        if _unlocked(final.with_name(f"{final.name}.lock")):
+            yield (
+                Item(path, size_of(path), "finished pieces of what a killed builder made"),
+                (final / MANIFEST).exists(),
+            )
+    for manifest in sorted(data.glob(f"*/*/{COLLECTED}")):
+        if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
+            yield Item(path, size_of(path), "leftover of a killed collection"), True
 
 
 def _changed(paths: Iterable[Path]) -> dict[Path, float]:
@@ -186,7 +198,7 @@ def _can_be_made_again(store: Store, path: Path) -> bool:
     except (OSError, ValueError, Damaged):
         return False
     there = {digest for mark, digest in known.items() if _unchanged(mark)}
-    return all(source["sha256"] in there for source in sources)
+    return all(source.get("sha256") in there for source in sources)  # nobody knows what a topic still has
 
 
 def _unchanged(mark: str) -> bool:

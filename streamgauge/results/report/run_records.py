@@ -26,6 +26,7 @@ from streamgauge.records.record import Record
 from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
 from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import profile_key, stream_key
+from streamgauge.streams.sources import topics
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -139,9 +140,9 @@ class Records:
     """Records of a run, as the page shows them."""
 
     def __init__(self, benchmark: Benchmark, store: Store, run_id: str) -> None:
-        self.benchmark = benchmark
         self.run_id = run_id
         self.directory = store.run(run_id)
+        self.benchmark = topics.in_run(benchmark, self.directory, ask=False)
         self.store = store
         self.damaged: list[str] = []
         stages = [s for s in RunLog(self.directory).stages() if s.stage != "report"]

@@ -117,11 +117,16 @@ class Topics:
 
     def describe(self, name: str, where: str) -> Description:
         """Returns what the broker knows of a topic, which is not made by that."""
-        from confluent_kafka import TopicCollection
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
         with broker_errors(self._access, where):
             topic = self._admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name]
-            found = topic.result(TIMEOUT_S)
+            try:
+                found = topic.result(TIMEOUT_S)
+            except KafkaException as problem:
+                if problem.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise UserError(f"{where}: the broker has no such topic, or shows it to others only") from None
+                raise
         return Description(str(found.topic_id), sorted(partition.id for partition in found.partitions))
 
     def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:

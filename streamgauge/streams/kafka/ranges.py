@@ -63,10 +63,9 @@ def described(topic: Topic) -> Description:
 
 
 def require_same(topic: Topic) -> None:
-    """Raises UserError unless the pinned topic is still there."""
-    assert topic.pinned is not None
+    """Raises UserError unless the topic is there, and is still the pinned one."""
     found = described(topic).id
-    if found != topic.pinned.topic_id:
+    if topic.pinned is not None and found != topic.pinned.topic_id:
         raise UserError(
             f"{topic.url}: found a topic with the id {found}, allowed: {topic.pinned.topic_id}; it was removed and "
             "made anew, so its records are others; begin another run"
@@ -199,12 +198,15 @@ class _Reader:
 
     def _some(self, span: Span, at: int, most: int) -> list[Message]:
         """The next records, and what the client has to tell. Raises UserError if there is nothing for too long."""
-        begun = time.monotonic()
+        begun, is_there = time.monotonic(), False
         while True:
             some: list[Message] = self.consumer.consume(most, _LOOK_S)
             if some:
                 self.reasons.clear()
                 return some
+            if not is_there and time.monotonic() - begun > FRUITLESS_S:
+                require_same(self.topic)  # of a topic that is gone, a consumer says nothing
+                is_there = True
             why = [reason for reason in dict.fromkeys(self.reasons) if "brokers are down" not in reason]
             if time.monotonic() - begun > (FRUITLESS_S if why else TIMEOUT_S):
                 said = access(self.topic).masked(why[-1]) if why else "the broker does not answer"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, int64s
-from streamgauge.config import Source
-from streamgauge.config.topic import HEADER, Topic
+from streamgauge.base.errors import UserError
+from streamgauge.config import Benchmark, Source
+from streamgauge.config.topic import HEADER, Pinned, Topic
+from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.kafka.values import Decoder, decoder
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 #: offsets that a task reads at a time, and that need not be read again after a kill
 SPAN_OFFSETS = 250_000
 TOMBSTONE = "tombstone"
+#: name of the column by which the partitions of a topic are measured
+_PARTITION = "kafka_partition"
+#: in a run's folder: the range that its first stage has fixed
+_RECORD = "topic.json"
 
 
 @dataclass(frozen=True)
@@ -50,25 +57,56 @@ class Piece(NamedTuple):
 
 
 def pinned(source: Source) -> Source:
-    """Returns the source, which does not change any more: a topic's range gets fixed offsets. Raises UserError.
-
-    A topic whose records bear the time at which the broker took them has its arrival, and hence its order by that.
-    Otherwise partitions are measured each for itself.
-    """
+    """Returns the source, which does not change any more: a topic's range gets fixed offsets. Raises UserError."""
     if source.kafka is None or source.kafka.pinned is not None:
         return source
-    fixed = ranges.pinned(source.kafka)
+    return _with(source, ranges.pinned(source.kafka))
+
+
+def in_run(benchmark: Benchmark, run: Path, *, ask: bool = True) -> Benchmark:
+    """Returns the benchmark with the range that a run has fixed. The run's first stage fixes it. Raises UserError.
+
+    ask: without it the broker is not asked, and a range that is not fixed yet stays as it is.
+    """
+    source = benchmark.source
+    if source.kafka is None or source.kafka.pinned is not None:
+        return benchmark
+    try:
+        fixed = TopicRange.read(run / _RECORD, "begin another run")
+    except FileNotFoundError:
+        if not ask:
+            return benchmark
+        TopicRange(topic=source.kafka.topic, pinned=ranges.pinned(source.kafka)).write(run / _RECORD)
+        return in_run(benchmark, run)
+    if fixed.topic != source.kafka.topic:
+        raise UserError(
+            f"source.kafka.topic: found {source.kafka.topic}, but this run reads {fixed.topic}; begin another run"
+        )
+    return benchmark.model_copy(update={"source": _with(source, fixed.pinned)})
+
+
+def _with(source: Source, fixed: Pinned) -> Source:
+    """The source with a fixed range, and with what follows from it.
+
+    A topic whose records bear the time at which the broker took them has its arrival, and hence its order by that.
+    Several partitions are measured each for itself, too.
+    """
     keys = source.model_dump()
     keys["kafka"]["pinned"] = fixed.model_dump()
+    several = len(fixed.ranges) > 1
     if fixed.appended and source.arrival is None:
         keys["arrival"] = {"column": "kafka.timestamp"}
-    several = len(fixed.ranges) > 1
-    if several and keys["arrival"] and source.order == "file" and fixed.appended:
-        keys["order"] = "arrival"
-    if several and source.by is None and "kafka_partition" not in source.columns:
-        keys["columns"]["kafka_partition"] = {"path": "kafka.partition", "type": "int64"}
-        keys["by"] = "kafka_partition"
+        if several and source.order == "file":
+            keys["order"] = "arrival"
+    if several and source.by is None and _PARTITION not in source.columns:
+        keys["columns"][_PARTITION] = {"path": "kafka.partition", "type": "int64"}
+        keys["by"] = _PARTITION
     return Source.model_validate(keys)
+
+
+def identity(topic: Topic) -> tuple[dict[str, int | str], ...]:
+    """Returns what a manifest tells of a topic in place of files."""
+    return ({"topic": topic.url, "topic_id": topic.pinned.topic_id if topic.pinned else ""},)
 
 
 def spans(topic: Topic, scale: float = 1.0) -> list[Span]:

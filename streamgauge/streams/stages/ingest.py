@@ -33,6 +33,7 @@ from streamgauge.streams.disorder.hints import NONE_SKIPPED, Place, Skipped
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.keys import Sourced, events_key
 from streamgauge.streams.nexmark.generator import Generator, rows
+from streamgauge.streams.sources import topics
 from streamgauge.streams.sources.topics import TOMBSTONE
 from streamgauge.streams.stages import finished, in_file
 from streamgauge.streams.stages.event_parts import gathered, in_order, row_count, write_parquet, write_rows
@@ -62,7 +63,7 @@ def run(workers: Workers, given: Sourced, store: Store, *, split_bytes: int = 32
         store.require_space(sum(stat_source(file).st_size for file in source.files) // 5)
         manifest = _build(workers, given, splits, build, split_bytes, lines)
         over_lines.refuse(source, _bad_lines(build.path / manifest.quarantine_file, over_lines.UNBALANCED))
-        sources = tuple(store.source_fingerprint(source.files))
+        sources = topics.identity(source.kafka) if source.kafka else tuple(store.source_fingerprint(source.files))
         build.manifest |= manifest.model_copy(update={"doubts": tuple(doubts), "sources": sources}).to_json()
         _check_quality(source, manifest, build.path)
 

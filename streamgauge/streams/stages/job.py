@@ -23,6 +23,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, Stage, needed_before, stage_of
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.records.manifests import EventsManifest
+from streamgauge.streams.sources import topics
 from streamgauge.streams.stages.tasks import OnSpark
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def job(named: str = "") -> Iterator[Job]:
         scope = {key: str(value) for key, value in vars(args).items() if key in SCOPES and value}
         try:
             overrides = config.parse(config.Overrides, json.loads(args.overrides), "--overrides")
-            benchmark = config.load(Path(args.config), overrides)
+            benchmark = topics.in_run(config.load(Path(args.config), overrides), run.path)
             pipeline = Pipeline(benchmark.metrics, benchmark.name)
         except UserError as problem:
             run.failed(stage, scope, problem)
