@@ -24,7 +24,7 @@ from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
 from streamgauge.config.nexmark import Nexmark
-from streamgauge.config.topic import HEADER, OWN, Topic, is_beside, of_topic
+from streamgauge.config.topic import Topic, of_topic, refuse_unknown
 
 #: formats of sources; a package registers a SourceFormat of streams/sources/formats.py. A place of code is refused:
 #: only what is registered has a version for the key of the events, and goes to executors
@@ -268,9 +268,7 @@ class Source(Model):
         if self.header:
             raise ValueError("header: found true, allowed for format kafka: column_names, as no record has names")
         for key, place in self._places_by_key():
-            if str(place).startswith("kafka.") and not is_beside(place):
-                own = ", ".join((*OWN, f"{HEADER}NAME"))
-                raise ValueError(f"{key}: found column {place!r}, allowed: {own}, or what a value has")
+            refuse_unknown(key, place)
 
     def _check_json(self) -> None:
         if self.separator != "\t" or self.header or self.column_names is not None:  # tab never occurs within JSON
@@ -336,6 +334,11 @@ class Source(Model):
     def names(self) -> tuple[str, ...]:
         """Names of what is read: the files, or the topic."""
         return self.files if self.kafka is None else (self.kafka.url,)
+
+    @property
+    def is_merged(self) -> bool:
+        """False if nobody knows the order between the partitions of its topic."""
+        return self.order != "file" or self.kafka is None or not self.kafka.has_parts
 
     @property
     def line_word(self) -> str:

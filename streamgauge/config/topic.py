@@ -112,6 +112,11 @@ class Topic(Model):
         return f"kafka://{self.bootstrap}/{self.topic}"
 
     @property
+    def has_parts(self) -> bool:
+        """True if several partitions are read, as far as that is known."""
+        return self.pinned is not None and len(self.pinned.ranges) > 1
+
+    @property
     def is_json(self) -> bool:
         """True if decoded values are JSON objects, false if they are lines of fields."""
         return self.values != "line"
@@ -135,6 +140,13 @@ def _is_plain_own_time(time: object) -> TypeGuard[dict[str, object]]:
 def is_beside(place: str | int) -> bool:
     """True for a column that a record tells beside its value."""
     return place in OWN or str(place).startswith(HEADER)
+
+
+def refuse_unknown(key: str, place: str | int) -> None:
+    """Raises ValueError for a column that looks as if records had it."""
+    if str(place).startswith("kafka.") and not is_beside(place):
+        own = ", ".join((*OWN, f"{HEADER}NAME"))
+        raise ValueError(f"{key}: found column {place!r}, allowed: {own}, or what a value has")
 
 
 def of_url(text: str) -> dict[str, str]:

@@ -25,6 +25,8 @@ HintKind = Literal[
     "merging",  # each part alone is in order, or nearly so
 ]
 Ticks = int | float | None
+#: what is said in place of the figures that depend on the order between partitions
+UNMERGED = "unknown, as the topic has no append times: only the order within a partition is known"
 
 
 class Hint(Part):
@@ -48,8 +50,13 @@ class InFile(Part):
     """Disorder of the events as they are in their files, whatever order they are given afterwards."""
 
     events: int
-    out_of_order: int
+    out_of_order: int | None
+    """None where nobody knows the order between a topic's partitions"""
     hints: tuple[Hint, ...] = ()
+
+    def within_files(self) -> InFile:
+        """Returns it without what depends on the order between the files."""
+        return InFile(events=self.events, out_of_order=None, hints=tuple(h for h in self.hints if h.without is None))
 
 
 class Delays(Part):
@@ -66,6 +73,9 @@ class Delays(Part):
     def values(self) -> tuple[Ticks, ...]:
         """The figures in the order of their names here."""
         return self.min, self.p50, self.p90, self.p99, self.max, self.mean
+
+
+NO_DELAYS = Delays(min=None, p50=None, p90=None, p99=None, max=None, mean=None)
 
 
 class BinnedDelays(Delays):
@@ -113,10 +123,10 @@ class StreamPart(Part):
     event_time: Span
     behind: Delays
     """how far the part's largest time lies behind the stream's, at its events; quantiles within 0.4 %"""
-    longest_idle: int
+    longest_idle: int | None
     """the most by which the stream's largest time moved on without an event of the part"""
-    idle_spells: int
-    overtaken: int
+    idle_spells: int | None
+    overtaken: int | None
     """events of other parts that lie below the largest time, which is this part's"""
 
 
@@ -138,14 +148,17 @@ class ByPart(Part):
 
 
 class Profile(Record):
-    """Disorder of a stream, in whole ticks."""
+    """Disorder of a stream, in whole ticks.
+
+    Where nobody knows the order between a topic's partitions, what depends on it is None or empty.
+    """
 
     events: int
     tick: Tick
-    out_of_order: int
+    out_of_order: int | None
     quarantined: int
-    adjacent_descents: int
-    runs: int
+    adjacent_descents: int | None
+    runs: int | None
     inversions: int | None
     distance: int | None
     interleaved: int | None
@@ -158,6 +171,21 @@ class Profile(Record):
     in_file: InFile
     recorded_delay: RecordedDelays | None
     by_part: ByPart | None
+
+    def within_parts(self) -> Profile:
+        """Returns the profile without what depends on the order between its parts."""
+        unknown = {"behind": NO_DELAYS, "longest_idle": None, "idle_spells": None, "overtaken": None}
+        parts = [part.model_copy(update=unknown) for part in self.by_part.parts] if self.by_part else ()
+        return self.model_copy(
+            update={
+                **dict.fromkeys(("out_of_order", "adjacent_descents", "runs", "inversions", "distance", "interleaved")),
+                "delay": NO_DELAYS,
+                "delay_histogram": (),
+                "watermark_curve": (),
+                "enough_delay": {},
+                "by_part": self.by_part and self.by_part.model_copy(update={"parts": tuple(parts), "hints": ()}),
+            }
+        )
 
     @property
     def hints(self) -> tuple[Hint, ...]:

@@ -78,3 +78,27 @@ def test_what_cannot_be_read_is_told_in_one_line(broker: Broker, topic: str, mor
     write(broker.bootstrap, own, late_events(2, 1))
     run(Call(["analyze", f"kafka://{broker.bootstrap}/{topic or own}", *TIME, *more])).refused(said)
     removed(broker.bootstrap, own)
+
+
+def test_without_append_times_only_the_order_within_a_partition_is_known(broker: Broker, tmp_path: Path) -> None:
+    topic = made(broker.bootstrap, 2)
+    write(broker.bootstrap, topic, late_events(1000, 2))
+    of_each = {n: [ts(one) for one in dumped(broker.bootstrap, topic) if one.partition() == n] for n in range(2)}
+
+    found = analyzed(broker, topic, *TIME)
+    assert found["topic"]["times"] == "CreateTime"
+    assert [found[key] for key in ("out_of_order", "adjacent_descents", "runs")] == [None, None, None]
+    assert (found["watermark_curve"], found["enough_delay_ns"], found["delay_ns"]["p50"]) == ([], {}, None)
+    parts = {part["part"]: (part["out_of_order"], part["behind_ns"]["max"]) for part in found["by_part"]["parts"]}
+    assert parts == {str(n): (out_of_order(times), None) for n, times in of_each.items()}
+
+    source = f"kafka://{broker.bootstrap}/{topic}"
+    shown = run(Call(["analyze", source, *TIME])).out
+    assert "out of order        unknown, as the topic has no append times: only the order within a" in shown
+    run(Call(["analyze", source, *TIME, "--by", "payload.user"])).refused("--by: found payload.user, allowed: kafka.")
+    into = ["--target", "source", "--seed", "1", "--out", str(tmp_path / "out")]
+    run(Call(["generate", source, *TIME, *into])).refused("--order: found file", "allowed: --order event_time, or")
+    assert run(Call(["generate", source, *TIME, *into, "--order", "event_time"])).code == 0
+    one = analyzed(broker, topic, *TIME, "--from", "1:0")
+    assert (one["out_of_order"], one.get("by_part")) == (out_of_order(of_each[1]), None)
+    removed(broker.bootstrap, topic)

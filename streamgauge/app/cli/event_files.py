@@ -261,6 +261,11 @@ def streamed(
     with options.speaking():
         delays_of(experiment.delay, source.tick)
     source = workplace.pinned(source)
+    if source.kafka is not None:
+        from streamgauge.streams.sources import topics
+
+        with options.speaking():
+            topics.require_order(source)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import generate as stage

@@ -37,6 +37,7 @@ _OPTIONS = {
     "experiment.target_percent": "--target", "experiment.target": "--target", "experiment.seed": "--seed",
     "experiment.on_infeasible": "--on-infeasible", "on_infeasible: closest": "--on-infeasible closest",
     "order: event_time": "--order event_time", "target: source": "--target source",
+    "order: arrival": "--order arrival", "source.by": "--by",
     **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
         "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
     }.items()},

@@ -185,6 +185,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     near = connect or not (source.own_code or source.kafka or any(map(is_remote, source.files)))
     if near:
         source = topics.pinned(source)
+        topics.require_order(source)
         splits.source_splits(source, 1 << 40)
     for experiment in (benchmark if connect else without_own(benchmark)).experiments:
         try:

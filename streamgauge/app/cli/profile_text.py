@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from streamgauge.base.units import PS, Tick, moment, show_about, show_ticks
-from streamgauge.records.profile import ByPart, Hint, Profile, part_name
+from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, StreamPart, part_name
 
 #: most parts of a stream that are printed
 SHOWN_PARTS = 10
@@ -55,7 +55,7 @@ def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, object]:
             "event_time_ns": {"first": _ns(part.event_time.min, tick), "last": _ns(part.event_time.max, tick)},
             "delay_ns": _in_ns(part.delay.model_dump(), tick),
             "behind_ns": _in_ns(part.behind.model_dump(), tick),
-            "longest_idle_ns": _ns(part.longest_idle, tick),
+            "longest_idle_ns": None if part.longest_idle is None else _ns(part.longest_idle, tick),
             "watermark_curve": [{"watermark_ns": _ns(delay, tick), "late": n} for delay, n in part.watermark_curve],
         }
         for part in by_part.parts
@@ -107,10 +107,23 @@ def show(profile: Profile) -> None:
     )
     first, last = profile.event_time.min, profile.event_time.max
     typer.echo(f"event time          {moment(first, tick)} to {moment(last, tick)}")
-    typer.echo(f"out of order        {profile.out_of_order:,}  ({100 * profile.out_of_order / events:.4f} %)")
+    if profile.out_of_order is None:
+        typer.echo(f"out of order        {UNMERGED}")
+    else:
+        _show_merged(profile, profile.out_of_order)
+    if profile.by_part is not None:
+        _show_parts(profile, profile.by_part)
+    for hint in profile.hints:
+        typer.echo(f"hint                {hint.text}")
+
+
+def _show_merged(profile: Profile, out_of_order: int) -> None:
+    """Prints what depends on the order of all events."""
+    tick, events = profile.tick, profile.events
+    typer.echo(f"out of order        {out_of_order:,}  ({100 * out_of_order / events:.4f} %)")
     in_file = profile.in_file
-    if in_file.out_of_order != profile.out_of_order:
-        share = 100 * in_file.out_of_order / in_file.events
+    if in_file.out_of_order not in (None, out_of_order):
+        share = 100 * (in_file.out_of_order or 0) / in_file.events
         typer.echo(f"  as in the file    {in_file.out_of_order:,}  ({share:.4f} %)")
     typer.echo(f"adjacent descents   {profile.adjacent_descents:,}  ({profile.runs:,} runs)")
     counts = (profile.inversions, profile.distance, profile.interleaved)
@@ -121,7 +134,7 @@ def show(profile: Profile) -> None:
         if delays and delays.min is not None:
             named = zip(("min", "p50", "p90", "p99", "max", "mean"), delays.values, strict=True)
             typer.echo(f"{title:<19} " + "  ".join(f"{name} {show_ticks(value or 0, tick)}" for name, value in named))
-    if profile.out_of_order:
+    if out_of_order:
         enough = {share: show_ticks(delay, tick) for share, delay in profile.enough_delay.items()}
         typer.echo(
             f"smallest watermark  {enough['1 %']} loses at most 1 %, {enough['0.1 %']} at most 0.1 %, "
@@ -132,32 +145,37 @@ def show(profile: Profile) -> None:
     for (delay, late), following in zip(curve, [*curve[1:], (None, None)], strict=True):
         if late != following[1]:  # the largest delay that still has this count
             typer.echo(f"  {show_ticks(delay, tick):>10}  {100 * late / events:8.4f} %  {late:,}")
-    if profile.by_part is not None:
-        _show_parts(profile, profile.by_part)
-    for hint in profile.hints:
-        typer.echo(f"hint                {hint.text}")
 
 
 def _show_parts(profile: Profile, by_part: ByPart) -> None:
     """Prints the parts that have the most events."""
     tick, parts = profile.tick, sorted(by_part.parts, key=lambda part: -part.events)
     within = by_part.out_of_order
-    merged = profile.out_of_order - within
+    merged = "" if profile.out_of_order is None else f", and {profile.out_of_order - within:,} more when merged"
     typer.echo(f"by {by_part.column}: {len(parts):,} parts, of {profile.events // len(parts):,} events on average")
-    typer.echo(f"  out of order      {within:,} within their part, and {merged:,} more when merged")
-    columns = ("part", "events", "out of order", "longest delay", "behind p50", "behind max", "longest idle", "spells")
+    typer.echo(f"  out of order      {within:,} within their part{merged}")
+    columns: tuple[str, ...] = (
+        "part",
+        "events",
+        "out of order",
+        "longest delay",
+        "behind p50",
+        "behind max",
+        "longest idle",
+        "spells",
+    )
     rows = [
         (
             part_name(part.part),
             f"{part.events:,}",
             f"{part.out_of_order:,}",
             show_ticks(part.delay.max or 0, tick),
-            show_about(part.behind.p50 or 0, tick),
-            *(show_ticks(value or 0, tick) for value in (part.behind.max, part.longest_idle)),
-            f"{part.idle_spells:,}",
+            *_beside_others(part, tick),
         )
         for part in parts[:SHOWN_PARTS]
     ]
+    if profile.out_of_order is None:
+        columns = columns[:4]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     for row in (columns, *rows):
         first, *others = (
@@ -167,3 +185,11 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
         typer.echo(f"  {first}  {'  '.join(others)}")
     if len(parts) > SHOWN_PARTS:
         typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")
+
+
+def _beside_others(part: StreamPart, tick: Tick) -> tuple[str, ...]:
+    """How a part lies among the others; empty where nobody knows."""
+    if part.idle_spells is None:
+        return ()
+    behind, most, idle = part.behind.p50 or 0, part.behind.max or 0, part.longest_idle or 0
+    return show_about(behind, tick), show_ticks(most, tick), show_ticks(idle, tick), f"{part.idle_spells:,}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, show_about, show_ticks, ticks_per_second
-from streamgauge.records.profile import ByPart, Profile, RecordedDelays, part_name
+from streamgauge.records.profile import UNMERGED, ByPart, Profile, RecordedDelays, part_name
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -38,10 +38,11 @@ def section(records: Records) -> Section:
     blocks: list[Block] = [
         attempt("Counts", _counts, profile, records.benchmark.source.order, tick),
         attempt("Hints", _hints, profile),
-        attempt("Delay histogram", _delays, profile, tick),
-        attempt("Watermark curve", _watermark, profile, tick),
-        attempt("Frequency", _frequency, profile, tick),
     ]
+    if profile.out_of_order is not None:
+        blocks.append(attempt("Delay histogram", _delays, profile, tick))
+        blocks.append(attempt("Watermark curve", _watermark, profile, tick))
+    blocks.append(attempt("Frequency", _frequency, profile, tick))
     if profile.by_part:
         blocks.append(attempt("Disorder by part", _by_part, profile, profile.by_part, tick))
     if profile.recorded_delay:
@@ -60,11 +61,12 @@ def _hints(p: Profile) -> Block:
 def _counts(p: Profile, order: str, tick: Tick) -> Tiles:
     events, in_file = p.events, p.in_file
     as_in_file = f"; as in the file {percent(in_file.out_of_order, in_file.events)}" if order != "file" else ""
-    tiles = [
-        ("events", count(events), f"{count(p.quarantined)} lines in quarantine"),
-        ("out of order", percent(p.out_of_order, events), f"{count(p.out_of_order)} events{as_in_file}"),
-        ("adjacent descents", count(p.adjacent_descents), f"{count(p.runs)} ascending runs"),
-    ]
+    tiles = [("events", count(events), f"{count(p.quarantined)} lines in quarantine")]
+    if p.out_of_order is None:
+        tiles.append(("out of order", "unknown", UNMERGED.removeprefix("unknown, ")))
+    else:
+        tiles.append(("out of order", percent(p.out_of_order, events), f"{count(p.out_of_order)} events{as_in_file}"))
+        tiles.append(("adjacent descents", count(p.adjacent_descents), f"{count(p.runs)} ascending runs"))
     if p.inversions is not None:
         remark = f"distance {count(p.distance)}, interleaved {count(p.interleaved)}"
         tiles.append(("inversions", count(p.inversions), remark))
@@ -164,6 +166,8 @@ def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
         "longest idle",
         f"idle > {show_ticks(by_part.idle, tick)}",
     ]
+    is_merged = p.out_of_order is not None
+    columns = columns if is_merged else columns[:4]
     parts = sorted(by_part.parts, key=lambda part: -part.events)[:SHOWN_PARTS]
     rows: list[list[Cell]] = [
         [
@@ -171,16 +175,13 @@ def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
             count(part.events),
             percent(part.out_of_order, part.events),
             show_ticks(part.delay.max or 0, tick),
-            show_about(part.behind.p50 or 0, tick),
-            *(show_ticks(ticks or 0, tick) for ticks in (part.behind.max, part.longest_idle)),
-            count(part.idle_spells),
+            *((show_about(part.behind.p50 or 0, tick), show_ticks(part.behind.max or 0, tick)) if is_merged else ()),
+            *((show_ticks(part.longest_idle or 0, tick), count(part.idle_spells)) if is_merged else ()),
         ]
         for part in parts
     ]
     more = f", the {SHOWN_PARTS} largest of {count(len(by_part.parts))}" if len(by_part.parts) > SHOWN_PARTS else ""
-    merged = p.out_of_order - by_part.out_of_order
-    caption = (
-        f"By {by_part.column}{more}: {count(by_part.out_of_order)} events are out of order within their part, and "
-        f"{count(merged)} more come from merging the parts"
-    )
+    caption = f"By {by_part.column}{more}: {count(by_part.out_of_order)} events are out of order within their part"
+    if p.out_of_order is not None:
+        caption += f", and {count(p.out_of_order - by_part.out_of_order)} more come from merging the parts"
     return Table(columns, rows, caption, cards=True)

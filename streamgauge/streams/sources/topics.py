@@ -104,6 +104,24 @@ def _with(source: Source, fixed: Pinned) -> Source:
     return Source.model_validate(keys)
 
 
+def require_order(source: Source) -> None:
+    """Raises UserError for a topic between whose partitions there is no order, which a stream needs."""
+    if not source.is_merged:
+        raise UserError(
+            "source.order: found file, but the topic has several partitions and no append times, so that only the "
+            "order within a partition is known; allowed: order: event_time, or order: arrival with source.arrival"
+        )
+
+
+def require_parts(source: Source) -> None:
+    """Raises UserError for parts of such a topic whose events several partitions may have."""
+    if source.by is not None and not source.is_merged and source.places[source.by] != "kafka.partition":
+        raise UserError(
+            f"source.by: found {source.places[source.by]}, allowed: kafka.partition, as only the order within a "
+            "partition is known; or give order: event_time, or order: arrival with source.arrival"
+        )
+
+
 def identity(topic: Topic) -> tuple[dict[str, int | str], ...]:
     """Returns what a manifest tells of a topic in place of files."""
     return ({"topic": topic.url, "topic_id": topic.pinned.topic_id if topic.pinned else ""},)

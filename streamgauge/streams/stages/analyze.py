@@ -36,6 +36,7 @@ from streamgauge.streams.disorder.row_groups import (
     total_rows,
 )
 from streamgauge.streams.keys import Sourced, events_key, profile_key
+from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import by_part
 from streamgauge.streams.stages.workers import Workers
 
@@ -55,6 +56,8 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
     docs/profile.md describes its profile.json.
     """
 
+    topics.require_parts(given.source)
+
     def make(build: Build) -> None:
         events = store.need("events", events_key(store, given), "ingest")
         try:
@@ -62,10 +65,12 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
             if given.source.by is not None:
                 parts = by_part.measure(workers, events, profile, given.source.by, given.source.idle)
                 profile = profile.model_copy(update={"by_part": parts})
-                for hint in parts.hints:
-                    log.info("hint: %s", hint.text)
+            if not given.source.is_merged:
+                profile = profile.within_parts()
+            for hint in profile.by_part.hints if profile.by_part else ():
+                log.info("hint: %s", hint.text)
         except TooWide as problem:
-            raise UserError(f"{', '.join(given.source.files)}: {problem}; check source.time") from None
+            raise UserError(f"{', '.join(given.source.names)}: {problem}; check source.time") from None
         profile.write(build.path / "profile.json")
         build.manifest |= ProfileManifest(events=events.key, full=full).to_json()
 

@@ -62,7 +62,7 @@ def measure(workers: Workers, events: Artifact, profile: Profile, column: str, i
         idle=idle_ticks,
         out_of_order=sum(one.delays.count for one in figures.values()),
         parts=tuple(_record(name, figures[name], grid) for name in sorted(figures, key=_natural)),
-        hints=about_parts(column, figures, profile.out_of_order, profile.tick, without),
+        hints=about_parts(column, figures, profile.out_of_order or 0, profile.tick, without),
     )
 
 

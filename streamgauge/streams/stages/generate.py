@@ -34,6 +34,7 @@ from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, read_one, row_groups, total_rows
 from streamgauge.streams.keys import Sourced, events_key, stream_key
 from streamgauge.streams.nexmark.generator import HEADER
+from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import stream_texts
 from streamgauge.streams.stages.workers import Workers
 from streamgauge.streams.text.parse import names_in
@@ -62,8 +63,9 @@ def run(
 ) -> Artifact:
     """Returns the stream artifact, built unless it is there.
 
-    Raises Infeasible (nothing is written), or UserError for unusable delays.
+    Raises Infeasible (nothing is written), or UserError for unusable delays and events without an order.
     """
+    topics.require_order(given.source)
 
     def make(build: Build) -> None:
         build.manifest |= write_stream(

@@ -95,6 +95,8 @@ def _build(
     if splits:
         out = beyond.hints(splits[0].layout, _bad_lines(path / quarantine, beyond.REASON))
         as_read = as_read.model_copy(update={"hints": (*as_read.hints, *out)})
+    if not source.is_merged:
+        as_read = as_read.within_files()
     files = []
     for number, part in enumerate(parts):
         files.append(part.name if isinstance(part, Remote) else f"part-{number:05d}.parquet")

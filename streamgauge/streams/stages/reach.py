@@ -122,7 +122,7 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
         known = Profile.read(profile.file("profile.json"), "run the stage analyze again")
         for experiment in targets:
             with _named(experiment):
-                too_low(experiment.fraction or Fraction(0), known.out_of_order, known.events)
+                too_low(experiment.fraction or Fraction(0), known.out_of_order or 0, known.events)
     elif is_small(benchmark.source):
         with whole(benchmark.source, benchmark.scale) as (groups, whole_hints):
             for experiment in targets:
