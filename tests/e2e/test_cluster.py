@@ -15,9 +15,11 @@ import pyarrow as pa
 import pytest
 
 from streamgauge import metrics
+from streamgauge.bench.publish.broker import Broker
 from streamgauge.streams.disorder import chunks
 from streamgauge.streams.stages.workers import Forked
 from tests.e2e.processes import QUICK, free_port, wait_for
+from tests.kafka.topics import late_events, made, removed, write
 from tests.metrics import app
 from tests.spark import shapes
 
@@ -117,3 +119,19 @@ def test_hard_streams_are_the_same_in_process_on_this_host_and_over_two_workers(
         "all events at one time": 0,
         "half of them at one time": wanted,
     }
+
+
+def test_a_topic_is_the_same_over_two_workers_and_in_process(broker: Broker, cluster: Cluster, tmp_path: Path) -> None:
+    topic = made(broker.bootstrap, 3, message_timestamp_type="LogAppendTime")
+    write(broker.bootstrap, topic, late_events(40_000, 3))
+    source = [f"kafka://{broker.bootstrap}/{topic}", "--time", "payload.ts", "--unit", "ms", "--columns", "id"]
+    told = []
+    for name, more in (("here", []), ("there", ["--master", cluster.master])):
+        out = ["--out", str(tmp_path / name), "--target", "source", "--seed", "1", "--json"]
+        command = [str(Path(sys.executable).with_name("streamgauge")), "generate", *source, *out, *more]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[2])
+        assert ran.returncode == 0, ran.stderr
+        told.append({key: value for key, value in json.loads(ran.stdout).items() if key != "files"})
+    assert told[0] == told[1]
+    assert told[0]["events"] == 40_000
+    removed(broker.bootstrap, topic)

@@ -251,7 +251,7 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
             raise UserError(f"--columns: found {path or name!r}, allowed: all, or some of {', '.join(known) or 'none'}")
         kind = kind if colon else known[path or name]
         columns[name] = {"path": path, "type": kind} if equals else kind
-    return options.parse(config.Source, {**source.model_dump(), "columns": columns}, "source")
+    return options.parse(config.Source, {**source.model_dump(), "columns": columns, "by": None}, "source")
 
 
 def keeping(source: config.Source, column: str | None) -> config.Source:
