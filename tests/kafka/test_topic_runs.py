@@ -17,6 +17,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.publish.broker import Broker
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
+from streamgauge.config.topic import Topic
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.results.index import garbage_collection
 from streamgauge.streams.kafka import ranges
@@ -129,9 +130,9 @@ def test_an_ingest_that_is_killed_goes_on_and_makes_the_same_events(
     read = list[str]()
     before = ranges.read
 
-    def noted(topic: object, span: ranges.Span, size: int) -> object:
+    def noted(topic: Topic, span: ranges.Span) -> object:
         read.append(f"{span.partition}-{span.low}-{span.high}")
-        return before(topic, span, size)  # type: ignore[arg-type]
+        return before(topic, span)
 
     monkeypatch.setattr(topics, "SPAN_OFFSETS", 400)
     monkeypatch.setattr(ranges, "read", noted)

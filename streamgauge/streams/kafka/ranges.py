@@ -20,8 +20,8 @@ from streamgauge.streams.kafka.clients import FRUITLESS_S, TIMEOUT_S, Access, De
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-#: most records that are taken at once
-_MOST = 10_000
+#: most records that are taken at once; few are so large that less matters
+_MOST = 5_000
 #: bytes that a reader holds ahead, and fetches at once; what lies behind the range's end is read in vain
 _AHEAD_KIB, _FETCH_BYTES = 16 << 10, 4 << 20
 _LOOK_S = 0.2
@@ -72,12 +72,10 @@ def require_same(topic: Topic) -> None:
         )
 
 
-def read(topic: Topic, span: Span, block_bytes: int) -> Iterator[list[Message]]:
-    """Yields the records of a span, about so many bytes at a time. Raises UserError."""
-    if span.high <= span.low:
-        return
+def read(topic: Topic, span: Span) -> Iterator[list[Message]]:
+    """Yields the records of a span as they come. Raises UserError."""
     with _consumer(topic) as reader:
-        yield from reader.messages(span, block_bytes)
+        yield from reader.messages(span)
 
 
 def _edges(topic: Topic, there: Description, consumer: Consumer, now_ms: int) -> dict[int, tuple[int, int]]:
@@ -131,7 +129,7 @@ def _appended(topic: Topic, edges: dict[int, tuple[int, int]], reader: _Reader) 
     from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
     for number, (low, high) in edges.items():
-        for some in reader.messages(Span(number, low, high), 1):
+        for some in reader.messages(Span(number, low, high)):
             return bool(some[0].timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME)
     raise no_record(topic)
 
@@ -177,24 +175,20 @@ class _Reader:
     consumer: Consumer
     reasons: list[str] = field(default_factory=list)
 
-    def messages(self, span: Span, block_bytes: int) -> Iterator[list[Message]]:
-        """Yields the records of a span, about so many bytes at a time."""
+    def messages(self, span: Span) -> Iterator[list[Message]]:
+        """Yields the records of a span, a few thousand at a time."""
         from confluent_kafka import TopicPartition
 
         with broker_errors(access(self.topic), self._where(span)):
             self.consumer.assign([TopicPartition(self.topic.topic, span.partition, span.low)])
-            held, held_bytes, at, over = list[Any](), 0, span.low, False
-            while not over:
-                fit = (block_bytes - held_bytes) // max(1, held_bytes // max(1, len(held)))
+            at, is_over = span.low, span.low >= span.high
+            while not is_over:
                 # the client waits until it has as many as it is asked for
-                more, over = self._within(self._some(span, at, max(1, min(_MOST, fit, span.high - at))), span)
-                at = more[-1].offset() + 1 if more else at
-                over = over or at == span.high
-                held += more
-                held_bytes += sum(len(message) for message in more)
-                if held and (over or held_bytes >= block_bytes):
-                    yield held
-                    held, held_bytes = [], 0
+                more, is_over = self._within(self._some(span, at, min(_MOST, span.high - at)), span)
+                if more:
+                    at = more[-1].offset() + 1
+                    yield more
+                is_over = is_over or at == span.high
 
     def _some(self, span: Span, at: int, most: int) -> list[Message]:
         """The next records, and what the client has to tell. Raises UserError if there is nothing for too long."""

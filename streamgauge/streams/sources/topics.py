@@ -140,8 +140,28 @@ def spans(topic: Topic, scale: float = 1.0) -> list[Span]:
 def pieces(topic: Topic, span: Span, names: Sequence[str], block_bytes: int) -> Iterator[Piece]:
     """Yields the records of a span, about so many bytes at a time. names: of the columns beside. Raises UserError."""
     decode = decoder(topic)
-    for messages in ranges.read(topic, span, block_bytes):
-        yield _piece(messages, span, names, decode)
+    held, held_bytes = list[Piece](), 0
+    for messages in ranges.read(topic, span):
+        held.append(_piece(messages, span, names, decode))
+        held_bytes += len(held[-1].lines)
+        if held_bytes >= block_bytes:
+            yield _joined(held)
+            held, held_bytes = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: Sequence[Piece]) -> Piece:
+    besides = [piece.beside for piece in held if piece.beside is not None]
+    columns = tuple(pa.concat_arrays(each) for each in zip(*(one.columns for one in besides), strict=True))
+    reasons: dict[str, list[int]] = {}
+    first = 0
+    for one in besides:
+        for reason, lines in one.reasons.items():
+            reasons.setdefault(reason, []).extend(first + at for at in lines)
+        first += len(one.at)
+    at = np.concatenate([one.at for one in besides])
+    return Piece(b"".join(piece.lines for piece in held), Beside(columns, at, reasons))
 
 
 def _piece(messages: list[Message], span: Span, names: Sequence[str], decode: Decoder) -> Piece:
