@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 
-def made(bootstrap: str, partitions: int = 1, **settings: str) -> str:
+def made(bootstrap: str, partitions: int = 1, name: str = "", **settings: str) -> str:
     """Makes a topic, whose settings have _ for dots; returns its name."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
+    name = name or f"test-{uuid.uuid4().hex[:8]}"
     config = {key.replace("_", "."): value for key, value in settings.items()}
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, partitions, config=config)])[name].result(20)
