@@ -188,7 +188,7 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
 
 
 def _beside_others(part: StreamPart, tick: Tick) -> tuple[str, ...]:
-    """How a part lies among the others; empty where nobody knows."""
+    """Figures of a part among the others; none where nobody knows the order between them."""
     if part.idle_spells is None:
         return ()
     behind, most, idle = part.behind.p50 or 0, part.behind.max or 0, part.longest_idle or 0

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.base.errors import UserError
@@ -57,6 +58,8 @@ def pinned(topic: Topic) -> Pinned:
 
 def described(topic: Topic) -> Description:
     """Returns what the broker knows of a topic. Raises UserError."""
+    if find_spec("confluent_kafka") is None:
+        raise UserError(f"{topic.url}: confluent-kafka is not installed here; install the extra kafka")
     topics = Topics(access(topic))
     topics.check()
     return topics.describe(topic.topic, topic.url)
