@@ -33,8 +33,8 @@ def events(path: Path, data: bytes | str | None = None, split_bytes: int = 1 << 
     wanted = Source.model_validate({"files": str(path), **source})
     rows: list[Any] = []
     for split in source_splits(wanted, split_bytes):
-        for block in split.blocks(1 << 20):
-            parsed = parse(block, split.layout, 0)
+        for block, beside, known in split.pieces(1 << 20):
+            parsed = parse(block, split.layout, 0, beside, known)
             for _, time, line, *others in (tuple(row.values()) for row in parsed.events.to_pylist()):
                 rows.append((time / SECOND - BEGIN_S, line.decode().rstrip("\r\n"), *others))
             rows += [bad["reason"] for bad in parsed.bad.to_pylist()] if parsed.bad else []
@@ -68,8 +68,12 @@ def test_int96_keeps_its_nanoseconds(tmp_path: Path) -> None:
         {"files": str(tmp_path / "f.parquet"), "format": "parquet", "time": {"column": "ts"}}
     )
     (split,) = source_splits(source, 1)
-    (block,) = split.blocks(1 << 20)
-    assert parse(block, split.layout, 0).events["event_time"].to_pylist() == [1767225600123456789, -1, -(10**9) - 1]
+    ((block, beside, known),) = split.pieces(1 << 20)
+    assert parse(block, split.layout, 0, beside, known).events["event_time"].to_pylist() == [
+        1767225600123456789,
+        -1,
+        -(10**9) - 1,
+    ]
 
 
 def test_other_parquet_times_that_overflow(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_crlf_bom_and_a_missing_last_newline(tmp_path: Path) -> None:
     source = Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}})
     (split,) = source_splits(source, 1 << 20)
     assert split.count() == 3
-    (data,) = split.blocks(1 << 20)
+    ((data, *_),) = split.pieces(1 << 20)
     lines = parse(data, split.layout, 0).events["line"].to_pylist()
     assert lines == [b"1,a\r\n", b"2,b\rc\r\n", b"3,d\n"]
 
@@ -193,7 +193,7 @@ def test_a_line_end_in_quotes_ends_the_line_and_its_pieces_are_bad(tmp_path: Pat
     (split,) = source_splits(
         Source.model_validate({"files": str(file), "time": {"column": "t", "unit": "ns"}}), 1 << 20
     )
-    found = parse(next(iter(split.blocks(1 << 20))), split.layout, 0)
+    found = parse(next(iter(split.pieces(1 << 20))).lines, split.layout, 0)
     assert found.events["seq"].to_pylist() == [0, 3]
     assert found.bad is not None
     assert [(row["at"], row["reason"]) for row in found.bad.to_pylist()] == [

@@ -21,6 +21,7 @@ from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.kafka.values import Decoder, decoder
+from streamgauge.streams.text.ranges import first_lines
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -54,6 +55,13 @@ class Piece(NamedTuple):
 
     lines: bytes
     beside: Beside | None = None
+    known: list[pa.Array] | None = None
+    """event time, arrival time if there is one, and columns of each line, where they need no text"""
+
+    def first(self, count: int) -> Piece:
+        """Returns the first lines, which must be as many."""
+        known = None if self.known is None else [array.slice(0, count) for array in self.known]
+        return Piece(first_lines(self.lines, count), self.beside and self.beside.first(count), known)
 
 
 def pinned(source: Source) -> Source:

@@ -41,7 +41,6 @@ from streamgauge.streams.stages.finished import Wrote
 from streamgauge.streams.stages.workers import Workers
 from streamgauge.streams.text import beyond, over_lines
 from streamgauge.streams.text.parse import COMMENT, parse
-from streamgauge.streams.text.ranges import first_lines
 from streamgauge.streams.text.sample import no_data, sample, too_many_bad
 from streamgauge.streams.text.splits import Split, source_splits
 
@@ -260,11 +259,12 @@ def _write(step: Step) -> Wrote:
     _check_unchanged(split)
     done, cut, skipped = 0, step.take if step.take != step.lines else None, NONE_SKIPPED
     with ThreadPoolExecutor(1) as writer:  # of a packed file, which is one split, some lines are parsed meanwhile
-        for number, (data, beside) in enumerate(split.pieces(step.block_bytes)):
+        for number, piece in enumerate(split.pieces(step.block_bytes)):
+            if cut is not None and done + piece.lines.count(b"\n") > cut:
+                piece = piece.first(cut - done)
+            data, beside, known = piece
             before = done if beside is None else 0  # what is beside the lines tells their places in the split
-            if cut is not None and done + data.count(b"\n") > cut:
-                data = first_lines(data, cut - done)
-            parsed = parse(data, split.layout, step.first_seq + before, beside)
+            parsed = parse(data, split.layout, step.first_seq + before, beside, known)
             skipped = skipped.and_then(parsed.skipped)
             for one in (*parts[-1:], *quarantine[-1:]):  # one block's parts at most wait in memory
                 one.result()

@@ -53,28 +53,29 @@ def blocks(
     path: str, group: int | None, columns: Kept, count: int, separator: str, quote: str | None
 ) -> Iterator[bytes]:
     """Yields the lines of a row group, or of all, `count` rows or about as many bytes at a time."""
+    for table in tables(path, group, columns, count):
+        yield rows.lines(table, separator, quote, path)
+
+
+def tables(path: str, group: int | None, columns: Kept, count: int) -> Iterator[pa.Table]:
+    """Yields the rows of a row group, or of all, with a column for each field of a line, as many as `blocks` does."""
     with _whole(path, group), pq.ParquetFile(opened(path)) as file:
         groups = None if group is None else [group]
         size = count if group is None else _rows_of(file, group, count)
         batches = file.iter_batches(size, row_groups=groups, columns=list(columns.tops))
         if not any(file.schema.column(k).physical_type == "INT96" for k in range(len(file.schema))):
             for batch in batches:
-                yield lines(batch, columns, separator, quote, path)
+                yield selected(batch, columns)
             return
         # an INT96 holds any year, and wraps when read as nanoseconds; seconds tell where it did
         with pq.ParquetFile(opened(path), coerce_int96_timestamp_unit="s") as coarse:
             others = coarse.iter_batches(size, row_groups=groups, columns=list(columns.tops))
             for batch, seconds in zip(batches, others, strict=True):
-                whole = _unwrapped(_selected(batch, columns), _selected(seconds, columns))
-                yield rows.lines(whole, separator, quote, path)
+                yield _unwrapped(selected(batch, columns), selected(seconds, columns))
 
 
-def lines(batch: pa.RecordBatch, columns: Kept, separator: str, quote: str | None, path: str) -> bytes:
-    """Returns the lines of rows, of which `batch` has the columns that are read."""
-    return rows.lines(_selected(batch, columns), separator, quote, path)
-
-
-def _selected(batch: pa.RecordBatch, columns: Kept) -> pa.Table:
+def selected(batch: pa.RecordBatch, columns: Kept) -> pa.Table:
+    """Returns a column for each field of a line, of rows of which `batch` has the columns that are read."""
     return rows.flat(pa.Table.from_batches([batch])).select(list(columns.places))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,12 +147,28 @@ def _index(source: Source, names: list[str] | None, column: str | int, key: str,
     raise UserError(f"{where}: source.{key}: no column {column!r}; found {len(names)}: {shown}{hint}")
 
 
-def parse(data: bytes, layout: Layout, first_seq: int, beside: Beside | None = None) -> Parsed:
+def parse(
+    data: bytes,
+    layout: Layout,
+    first_seq: int,
+    beside: Beside | None = None,
+    known: Sequence[pa.Array] | None = None,
+) -> Parsed:
     """Parses lines, each ended by a newline (see ranges.ended); line i of the block has seq first_seq + i.
 
-    beside: what stands beside the lines, which then also tells their places.
+    beside: what stands beside the lines, which then also tells their places. known: see `typed.known`.
     """
-    return _Block(data, layout, beside).parsed(first_seq)
+    return _Block(data, layout, beside).parsed(first_seq) if known is None else _typed(data, layout, first_seq, known)
+
+
+def _typed(data: bytes, layout: Layout, first_seq: int, known: Sequence[pa.Array]) -> Parsed:
+    """Lines whose fields are known are events, unless they are too long or no UTF-8: their fields are looked for."""
+    lines = Lines(data)
+    if (lines.lengths > LONGEST_LINE).any() or lines.not_utf8().any():
+        return _Block(data, layout, None).parsed(first_seq)
+    time, *others = known
+    seqs = int64s(np.arange(first_seq, first_seq + lines.count))
+    return Parsed(pa.Table.from_arrays([seqs, time, lines.column(), *others], schema=layout.schema), None)
 
 
 def lines_of(data: bytes, layout: Layout, beside: Beside | None = None) -> tuple[Lines, AnyFields]:

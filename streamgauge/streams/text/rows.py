@@ -56,11 +56,11 @@ def lines(rows: pa.Table | pa.RecordBatch, separator: str, quote: str | None, wh
     options = pc.JoinOptions(null_handling="replace", null_replacement="")
     ended = pc.binary_join_element_wise(last, "", "\n", options=options)
     joined = pc.binary_join_element_wise(*columns, ended, separator, options=options)
-    return _bytes(joined)
+    return all_bytes(joined)
 
 
-def _bytes(column: pa.Array) -> bytes:
-    """The bytes of all texts of a column, one after the other."""
+def all_bytes(column: pa.Array) -> bytes:
+    """Returns the bytes of all texts of a column, one after the other."""
     _, offsets, data = column.buffers()
     if data is None:
         return b""
@@ -108,7 +108,7 @@ def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array
         ) from None
     if pa.types.is_floating(column.type):
         written = _without_exponent(column, written)
-    held = _bytes(written)  # most columns need no change, and a look at all of their bytes at once is quick
+    held = all_bytes(written)  # most columns need no change, and a look at all of their bytes at once is quick
     if b"\n" in held or b"\r" in held:
         written = pc.replace_substring_regex(written, r"[\r\n]+", " ")
     if separator.encode() in held or quote.encode() in held:

@@ -17,7 +17,7 @@ from streamgauge.streams.text import beyond, over_lines, patterns
 from streamgauge.streams.text.fields import texts
 from streamgauge.streams.text.over_lines import UNBALANCED
 from streamgauge.streams.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
-from streamgauge.streams.text.ranges import first_lines, line_count
+from streamgauge.streams.text.ranges import line_count
 from streamgauge.streams.text.splits import source_splits
 
 LINES = 1000
@@ -71,12 +71,12 @@ def sample(source: Source, count: int = LINES) -> Sample:
     if not lines:
         raise no_data(splits[0].path if splits else source.names[0])
     split = splits[0]
-    piece = Piece(first_lines(piece.lines, lines), piece.beside and piece.beside.first(lines))
+    piece = piece.first(lines)
     data, layout = piece.lines, split.layout
     doubts = [_doubt("source.time", source.time, _fields(piece, layout, layout.time))]
     if source.arrival is not None:
         doubts.append(_doubt("source.arrival", source.arrival, _fields(piece, layout, layout.arrival)))
-    parsed, first = parse(data, layout, 0, piece.beside), split.first_line
+    parsed, first = parse(data, layout, 0, piece.beside, piece.known), split.first_line
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
     result = Sample(split.path, lines, parsed, [doubt for doubt in doubts if doubt], hints)

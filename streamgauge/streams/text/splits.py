@@ -16,7 +16,7 @@ from streamgauge.config import Source, TimeColumn
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.sources import formats, topics
 from streamgauge.streams.sources.topics import Piece
-from streamgauge.streams.text import json_lines, parquet, ranges, rows
+from streamgauge.streams.text import json_lines, parquet, ranges, rows, typed
 from streamgauge.streams.text.parse import Layout, layout_of, names_in, parse
 from streamgauge.streams.text.times import without_year
 
@@ -52,27 +52,30 @@ class Split:
             return sum(batch.num_rows for batch in formats.batches_of(self.layout.source, self.path))
         return ranges.count_lines(self.path, self.start, self.low, self.high)
 
-    def blocks(self, size: int) -> Iterator[bytes]:
-        """Yields its lines, each ended by a newline; about `size` bytes at a time, unless they are those of a range."""
-        if self.kind == "packed":
-            yield from map(ranges.ended, ranges.blocks(self.path, self.start, size))
-        elif self.columns is not None:
-            source = self.layout.source
-            if self.kind == "parquet":
-                yield from parquet.blocks(self.path, self.low, self.columns, size, source.separator, source.quote)
-                return
-            for some in formats.slices_of(source, self.path, self.columns.tops, size):
-                yield parquet.lines(some, self.columns, source.separator, source.quote, self.path)
-        elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
-            yield ranges.ended(data)
-
     def pieces(self, size: int) -> Iterator[Piece]:
-        """Yields its lines as `blocks` does, with what stands beside them."""
-        topic = self.layout.source.kafka
-        if topic is None:
-            yield from map(Piece, self.blocks(size))
-        else:
-            yield from topics.pieces(topic, Span(self.file, self.low, self.high), self.layout.beside, size)
+        """Yields its lines, each ended by a newline, with what is known beside their text.
+
+        They are about `size` bytes at a time, unless they are those of a range.
+        """
+        source = self.layout.source
+        if source.kafka is not None:
+            yield from topics.pieces(source.kafka, Span(self.file, self.low, self.high), self.layout.beside, size)
+        elif self.columns is not None:
+            for table in self._tables(self.columns, size):
+                lines = rows.lines(table, source.separator, source.quote, self.path)
+                yield Piece(lines, known=typed.known(table, self.layout))
+        elif self.kind == "packed":
+            yield from (Piece(ranges.ended(data)) for data in ranges.blocks(self.path, self.start, size))
+        elif data := ranges.read_lines(self.path, self.start, self.low, self.high):
+            yield Piece(ranges.ended(data))
+
+    def _tables(self, columns: parquet.Kept, size: int) -> Iterator[pa.Table]:
+        """Yields the rows of its lines, a column for each field."""
+        if self.kind == "parquet":
+            yield from parquet.tables(self.path, self.low, columns, size)
+            return
+        for some in formats.slices_of(self.layout.source, self.path, columns.tops, size):
+            yield parquet.selected(some, columns)
 
     def changed(self) -> bool:
         """True if the file is no longer the one that the split was made for, by size and mtime."""
@@ -127,8 +130,8 @@ def source_splits(source: Source, split_bytes: int, scale: float = 1.0) -> list[
             raise UserError(f"{path}: cannot be read: {problem.strerror or problem}") from None
     if not splits or not any(column is not None and without_year(column) for column in (source.time, source.arrival)):
         return splits
-    data, beside = next(splits[0].pieces(1 << 20), Piece(b""))
-    first = parse(data, splits[0].layout, 0, beside).events["event_time"]
+    data, beside, known = next(splits[0].pieces(1 << 20), Piece(b""))
+    first = parse(data, splits[0].layout, 0, beside, known).events["event_time"]
     since_ns = int(first[0].as_py()) - _LATE_NS if len(first) else None
     return [replace(split, layout=replace(split.layout, since_ns=since_ns)) for split in splits]
 
