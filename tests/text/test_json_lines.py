@@ -18,8 +18,10 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Source, mistakes
 from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.workers import Forked
+from streamgauge.streams.text import json_lines
 from streamgauge.streams.text.fields import Lines, texts
 from streamgauge.streams.text.json_lines import Values
+from streamgauge.streams.text.parse import layout_of, parse
 from tests.command import Call, run
 from tests.spark.ingesting import bad, benchmark, rows
 
@@ -54,6 +56,37 @@ def shown(value: object) -> str:
         return str(value).lower()
     text = value if isinstance(value, str) else ""
     return re.sub(r"[\r\n]+", " ", text).encode(errors="replace").decode()
+
+
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70), st.integers(-9, 9), st.floats(), st.booleans(), st.none(), st.text(max_size=2),
+    st.just({"u": 1}),
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS) | st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 9)), max_size=3),
+    st.sampled_from(["ps", "ns", "us", "s"]),
+    st.sampled_from(["n", "t.u"]),
+    st.booleans(),
+)
+def test_numbers_read_at_once_are_those_of_their_texts(
+    values: list[tuple[object, object]], unit: str, other: str, with_lines: bool
+) -> None:
+    raw = {
+        "files": "f.jsonl", "format": "jsonl", "time": {"column": "t", "unit": unit},
+        "columns": {"n": {"path": other, "type": "int64"}},
+    }  # fmt: skip
+    source = mistakes.check(Source, raw, str)
+    data = b"".join(json.dumps({"t": time, "n": number, "x": "1e3"}).encode() + b"\n" for time, number in values)
+    data += b'{"t": 1.0, "n": 1e1}\n{"n": 3}\n' * with_lines
+    layout = layout_of(source, json_lines.paths(source), "f")
+    quick = parse(data, layout, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_lines, "numbers", lambda _: frozenset())
+        slow = parse(data, layout, 0)
+    assert quick.events.to_pydict() == slow.events.to_pydict()
+    assert (quick.bad and quick.bad.to_pydict()) == (slow.bad and slow.bad.to_pydict())
 
 
 def test_values_at_paths() -> None:

@@ -126,6 +126,9 @@ class Fields(Lines):
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
 
+    def numbers(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
+        return None
+
     def _last_of_each_run(self) -> Ints:
         """Separators before another byte than a separator, without those before the first field of a line."""
         at = self._separators
@@ -186,6 +189,9 @@ class AnyFields(Protocol):
     def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
         """Start and length of that field in every line."""
 
+    def numbers(self, index: int) -> Ints | None:
+        """That field in every line, if all are whole numbers and were read as such; None if only texts are known."""
+
 
 class Joined:
     """Fields of lines, and behind them columns that stand beside the lines; the k-th of those has the index -1 - k."""
@@ -203,6 +209,9 @@ class Joined:
 
     def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:
         return self._own.field(index, trim=trim) if index >= 0 else self._places[-1 - index]
+
+    def numbers(self, index: int) -> Ints | None:
+        return self._own.numbers(index) if index >= 0 else None
 
 
 def _between(places: Ints, quotes: Ints) -> Mask:

@@ -35,21 +35,32 @@ def paths(source: Source) -> list[str]:
     return list(dict.fromkeys(str(place) for place in source.needed if not (source.kafka and is_beside(place))))
 
 
+def numbers(source: Source) -> frozenset[str]:
+    """Returns those of the paths at which whole numbers are expected."""
+    times = [column for column in (source.time, source.arrival) if column is not None and column.unit is not None]
+    counts = [place for name, place in source.places.items() if source.kinds[name] == "int64"]
+    expected = map(str, [*(part for column in times for part in column.parts), *counts])
+    return frozenset(path for path in expected if "." not in path) if source.decimal == "point" else frozenset()
+
+
 class Values:
     """The values at paths in each line, as fields (see fields.Fields) of a text of their own.
 
     A value that is null, missing, a list or an object is an empty field; line ends in texts are blanks.
+    Where `whole` paths have a whole number in each line, these are read at once, and have no text.
     """
 
     quoted = False
 
-    def __init__(self, lines: Lines, wanted: Sequence[str]) -> None:
+    def __init__(self, lines: Lines, wanted: Sequence[str], whole: frozenset[str] = frozenset()) -> None:
         self.unbalanced: Mask = np.zeros(lines.count, bool)
         self.complete: Mask = np.ones(lines.count, bool)
         #: true for each line that is no JSON object
         self.bad: Mask = np.zeros(lines.count, bool)
         self._count = lines.count
-        raws = self._raws(lines, _reader(tuple(wanted)))
+        self._numbers: dict[int, Ints] = {}
+        raws = self._with_numbers(lines, _reader(tuple(wanted), whole)) if whole else None
+        raws = self._raws(lines, _reader(tuple(wanted))) if raws is None else raws
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
@@ -65,18 +76,43 @@ class Values:
 
     def field(self, index: int, *, trim: bool = True) -> tuple[Ints, Ints]:  # noqa: ARG002 - as fields.Fields has it
         """Start and length of the value at that path in every line; blanks of a text belong to it."""
-        place = slice(index * self._count, (index + 1) * self._count)
-        return self._starts[place], self._lengths[place]
+        if index in self._numbers:
+            return np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
+        place = index - sum(number < index for number in self._numbers)
+        here = slice(place * self._count, (place + 1) * self._count)
+        return self._starts[here], self._lengths[here]
+
+    def numbers(self, index: int) -> Ints | None:
+        """The whole numbers at that path; None if some of its values are none."""
+        return self._numbers.get(index)
+
+    def _with_numbers(self, lines: Lines, reader: _Reader) -> list[_Raw] | None:
+        """The values at the paths that are not whole; None if the numbers at the others are not all whole."""
+        objects = reader.objects(lines)
+        if objects is None:
+            return None
+        raws: list[_Raw] = []
+        try:
+            for at, path in enumerate(reader.paths):
+                if path in reader.whole:
+                    values = map(attrgetter(_name(reader.tree, path)), objects)
+                    self._numbers[at] = np.fromiter(values, np.int64, len(objects))
+        except OverflowError:  # more than 64 bits
+            self._numbers.clear()
+            return None
+        for path in reader.paths:
+            raws += [] if path in reader.whole else _values(objects, reader.tree, path)
+        return raws
 
     def _raws(self, lines: Lines, reader: _Reader) -> list[_Raw]:
         """The values at each path, those at the first path first."""
         objects = reader.objects(lines)
         others: dict[int, list[bytes]] = {}
         if objects is None:
-            objects = []
+            objects, empty = [], reader.kind()
             for at, line in enumerate(lines.data.split(b"\n")[:-1]):
                 value = reader.value(line)
-                objects.append(reader.empty if value is None else value)
+                objects.append(empty if value is None else value)
                 if value is None:
                     others[at] = self._by_json(at, line, reader.paths)
         raws: list[_Raw] = []
@@ -106,8 +142,9 @@ class _Reader:
 
     paths: tuple[str, ...]
     decoder: msgspec.json.Decoder[msgspec.Struct] | None  # None: msgspec cannot name these keys
-    empty: msgspec.Struct
+    kind: type[msgspec.Struct]
     tree: _Tree
+    whole: frozenset[str]
 
     def objects(self, lines: Lines) -> list[msgspec.Struct] | None:
         """Returns an object for each line, all read at once; None if not all lines can be.
@@ -134,7 +171,7 @@ class _Reader:
 
 
 @lru_cache(maxsize=64)
-def _reader(wanted: tuple[str, ...]) -> _Reader:
+def _reader(wanted: tuple[str, ...], whole: frozenset[str] = frozenset()) -> _Reader:
     tree: _Tree = {}
     for path in wanted:
         tree.setdefault(path, {})
@@ -142,16 +179,24 @@ def _reader(wanted: tuple[str, ...]) -> _Reader:
         for key in path.split("."):
             inner = inner.setdefault(key, {})
     known = not any(_UNNAMED.search(path) for path in wanted)
-    kind = _struct(tree, named=known)
-    return _Reader(wanted, msgspec.json.Decoder(kind) if known else None, kind(), tree)
+    whole = frozenset(key for key in whole if not tree[key])
+    kind = _struct(tree, whole, named=known)
+    return _Reader(wanted, msgspec.json.Decoder(kind) if known else None, kind, tree, whole)
 
 
-def _struct(tree: _Tree, *, named: bool) -> type[msgspec.Struct]:
-    """A type with a field for each key, named by its place: the value's bytes, or a type of the keys in it."""
-    kinds = [_struct(inner, named=named) | None if inner else msgspec.Raw for inner in tree.values()]
-    fields = [(f"f{place}", kind, _NOTHING if kind is msgspec.Raw else None) for place, kind in enumerate(kinds)]
+def _struct(tree: _Tree, whole: frozenset[str], *, named: bool) -> type[msgspec.Struct]:
+    """A type with a field for each key, named by its place: the value's bytes, or a type of the keys in it.
+
+    whole: keys that each object must have, with a whole number.
+    """
+    fields: list[tuple[str, object] | tuple[str, object, object]] = []
+    for place, (key, inner) in enumerate(tree.items()):
+        if inner:
+            fields.append((f"f{place}", _struct(inner, frozenset(), named=named) | None, None))
+        else:
+            fields.append((f"f{place}", int) if key in whole else (f"f{place}", msgspec.Raw, _NOTHING))
     names = {f"f{place}": key for place, key in enumerate(tree) if named}
-    return msgspec.defstruct("Values", fields, rename=names, gc=False)
+    return msgspec.defstruct("Values", fields, rename=names, gc=False, kw_only=True)
 
 
 def _values(objects: list[msgspec.Struct], tree: _Tree, path: str) -> list[_Raw]:

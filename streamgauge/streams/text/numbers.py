@@ -32,19 +32,24 @@ def decimals(buffer: Bytes, starts: Ints, lengths: Ints, numerator: int, denomin
 
     Integers are fast; decimal fractions are read once per distinct text. numerator or denominator must be 1.
     """
-    values, codes = _digits(buffer, starts, lengths)
-    if denominator > 1:
-        values //= denominator
-    elif numerator > 1:
-        limit = (2**63 - 1) // numerator
-        codes[(codes == READABLE) & (np.abs(values) > limit)] = OUT_OF_RANGE
-        values = np.where(codes == READABLE, values, 0) * numerator
+    values, codes = scaled(*_digits(buffer, starts, lengths), numerator, denominator)
     rest = np.flatnonzero((codes == UNREADABLE) & (lengths > 0))
     if len(rest):
         factor = Fraction(numerator, denominator)
         values[rest], codes[rest] = by_unique(
             buffer, starts[rest], lengths[rest], lambda text: floor(_exact(text) * factor)
         )
+    return values, codes
+
+
+def scaled(values: Ints, codes: Bytes, numerator: int, denominator: int) -> tuple[Ints, Bytes]:
+    """(values, codes) of floor(value · numerator / denominator), of which one is 1."""
+    if denominator > 1:
+        return values // denominator, codes
+    if numerator > 1:
+        limit = (2**63 - 1) // numerator
+        codes[(codes == READABLE) & ((values > limit) | (values < -limit))] = OUT_OF_RANGE
+        values = np.where(codes == READABLE, values, 0) * numerator
     return values, codes
 
 

@@ -21,6 +21,7 @@ from streamgauge.streams.sources.topics import Beside
 from streamgauge.streams.text import json_lines
 from streamgauge.streams.text.fields import (
     OUT_OF_RANGE,
+    READABLE,
     UNREADABLE,
     AnyFields,
     Bytes,
@@ -31,11 +32,11 @@ from streamgauge.streams.text.fields import (
     texts,
     with_points,
 )
-from streamgauge.streams.text.numbers import integers
+from streamgauge.streams.text.numbers import integers, scaled
 from streamgauge.streams.text.over_lines import UNBALANCED
 from streamgauge.streams.text.patterns import pieces
 from streamgauge.streams.text.ranges import LONGEST_LINE
-from streamgauge.streams.text.times import times
+from streamgauge.streams.text.times import factors, times
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def lines_of(data: bytes, layout: Layout, beside: Beside | None = None) -> tuple
     source = layout.source
     if source.is_json:
         lines = Lines(data)
-        own: AnyFields = json_lines.Values(lines, json_lines.paths(source))
+        own: AnyFields = json_lines.Values(lines, json_lines.paths(source), json_lines.numbers(source))
     else:
         lines = own = Fields(data, source.separator, source.quote, layout.fields, repeats=source.repeats)
     return lines, own if beside is None or not beside.columns else Joined(own, beside.columns)
@@ -238,6 +239,9 @@ class _Block:
     def _times(self, column: TimeColumn, parts: tuple[int, ...]) -> tuple[Ints, Ints, Bytes]:
         """Lengths of the fields, ticks and codes."""
         buffer = self._fields.buffer
+        if column.unit is not None and (numbers := self._fields.numbers(parts[0])) is not None:
+            read = np.full(len(numbers), READABLE, np.uint8)
+            return np.ones_like(numbers), *scaled(numbers, read, *factors(column.unit, self._source.tick))
         if len(parts) == 1 and self._source.decimal == "point":
             # blanks around times are seldom, and the look for them costs more than the rest
             starts, lengths = self._field(parts[0], trim=False)
@@ -287,6 +291,8 @@ class _Block:
         return int64s(values, codes == 0)
 
     def _int64(self, name: str, index: int) -> pa.Array:
+        if (numbers := self._fields.numbers(index)) is not None:
+            return int64s(numbers)
         starts, lengths = self._field(index)
         values, codes = integers(self._fields.buffer, starts, lengths)
         empty = lengths == 0

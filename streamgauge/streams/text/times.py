@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, Mask, int64s
-from streamgauge.base.units import PS, Tick
+from streamgauge.base.units import PS, Tick, TimeUnit
 from streamgauge.config import TimeColumn
 from streamgauge.streams.text.fields import (
     INT64_MAX,
@@ -46,8 +46,7 @@ def times(
     since_ns: a time without a year is one of the year from here on; None: of the column's year.
     """
     if column.unit is not None:
-        of_unit, of_tick = PS[column.unit], PS[tick]
-        return decimals(buffer, starts, lengths, max(of_unit // of_tick, 1), max(of_tick // of_unit, 1))
+        return decimals(buffer, starts, lengths, *factors(column.unit, tick))
     if since_ns is not None and without_year(column):
         values, codes = _in_year(column, buffer, starts, lengths, since_ns)
     else:
@@ -56,6 +55,11 @@ def times(
         codes[np.abs(values) > INT64_MAX // 1000] = OUT_OF_RANGE
         values = np.where(codes == READABLE, values, 0) * 1000
     return values, codes
+
+
+def factors(unit: TimeUnit, tick: Tick) -> tuple[int, int]:
+    """(ticks in a unit, units in a tick); the smaller of both is 1."""
+    return max(PS[unit] // PS[tick], 1), max(PS[tick] // PS[unit], 1)
 
 
 def without_year(column: TimeColumn) -> bool:
