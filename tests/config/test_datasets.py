@@ -27,8 +27,8 @@ def rows_of(source: Source) -> tuple[list[dict[str, Any]], list[str]]:
     rows: list[dict[str, Any]] = []
     reasons: list[str] = []
     for split in source_splits(source, 1 << 20):
-        for data in split.blocks(1 << 20):
-            parsed = parse(data, split.layout, 0)
+        for data, beside, known in split.pieces(1 << 20):
+            parsed = parse(data, split.layout, 0, beside, known)
             rows += parsed.events.drop_columns(["seq", "line"]).to_pylist()
             reasons += parsed.bad["reason"].to_pylist() if parsed.bad else []
     return rows, reasons
@@ -158,7 +158,7 @@ def test_the_parquet_edition_of_the_taxi_trips_is_read(tmp_path: Path) -> None:
         for t, p, d, a in ((first, 186, 79, 22.7), (second, 140, 236, 18.0))
     ]
     (split,) = source_splits(source, 1 << 20)
-    assert list(split.blocks(1 << 20)) == [
+    assert [piece.lines for piece in split.pieces(1 << 20)] == [
         b"2,2024-01-01 00:00:00.123456,2024-01-01 00:00:00.123456,1,N,186,79,22.7\n"
         b'1,2024-01-01 00:01:00.000000,2024-01-01 00:01:00.000000,,"Y,N",140,236,18\n'
     ]
