@@ -17,7 +17,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.streams.stages import ingest
+from streamgauge.streams.stages import event_parts, ingest
 from tests.conftest import everywhere, unpacked
 from tests.spark.ingesting import bad, benchmark, rows, written
 
@@ -162,7 +162,7 @@ def test_scale_takes_the_first_lines(workers: Workers, tmp_path: Path, name: str
 def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
     workers: Workers, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "FILE_ROWS", 40)  # several ranges
+    monkeypatch.setattr(event_parts, "FILE_ROWS", 40)  # several ranges
     rng = random.Random(3)
     lines = [f"{i},{rng.randrange(30)},{rng.choice(['', rng.randrange(20)])}" for i in range(300)]
     lines[100] = "bad"
