@@ -190,7 +190,7 @@ class AnyFields(Protocol):
         """Start and length of that field in every line."""
 
     def numbers(self, index: int) -> Ints | None:
-        """That field in every line, if all are whole numbers and were read as such; None if only texts are known."""
+        """Returns that field if all lines have whole numbers, read as such; None if only texts are known."""
 
 
 class Joined:
