@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import first_lines, line_count
 from streamgauge.config import Source, TimeColumn
 from streamgauge.streams.text import ranges, rows
 from streamgauge.streams.text.parse import TOO_LONG, layout_of, names_in, parse
@@ -161,7 +162,7 @@ def test_splits_of_any_size_hold_each_line_once(
     assert b"".join(parts) == data
     assert all(part.endswith(b"\n") for part in [part for part in parts if part][:-1])
     counts = [ranges.count_lines(str(file), 0, low, high) for low, high in cuts]
-    assert counts == [ranges.line_count(part) for part in parts]
+    assert counts == [line_count(part) for part in parts]
 
 
 @anytime
@@ -203,7 +204,7 @@ def test_a_line_end_in_quotes_ends_the_line_and_its_pieces_are_bad(tmp_path: Pat
 
 
 def test_the_first_lines_of_a_block() -> None:
-    assert ranges.first_lines(b"a\rb\nc\nd\n", 2) == b"a\rb\nc\n"
+    assert first_lines(b"a\rb\nc\nd\n", 2) == b"a\rb\nc\n"
 
 
 def test_names_of_a_header() -> None:

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, int64s
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import first_lines
 from streamgauge.config import Benchmark, Source
 from streamgauge.config.topic import HEADER, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.kafka.values import Decoder, decoder
-from streamgauge.streams.text.ranges import first_lines
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import first_lines, line_count
 from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
@@ -157,7 +158,7 @@ def columns_of(source: Source) -> dict[str, str]:
     with _one_line_errors(path, source.format):
         if source.kafka is not None:
             piece = next(source_splits(source, 1 << 20)[0].pieces(1 << 20), Piece(b""))
-            data = ranges.first_lines(piece.lines, min(LINES, ranges.line_count(piece.lines)))
+            data = first_lines(piece.lines, min(LINES, line_count(piece.lines)))
             names, *lines = (_objects(data, path) if source.is_json else _named(data, source)) or [[]]
         elif source.is_typed:
             schema = parquet.kept(formats.schema_of(source, path))

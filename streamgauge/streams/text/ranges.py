@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import BinaryIO, Literal, NamedTuple, cast
 
-import numpy as np
 import pyarrow as pa
 from isal import igzip_threaded, isal_zlib
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import first_lines, line_count
 from streamgauge.base.places import reading
 
 Packing = Literal["gzip", "bzip2", "zstd"]
@@ -151,16 +151,6 @@ def blocks(path: str, start: int, size: int) -> Iterator[bytes]:
                 rest = rest[: LONGEST_LINE + 1]
         if rest:
             yield rest
-
-
-def line_count(data: bytes) -> int:
-    return data.count(b"\n") + (data[-1:] not in (b"\n", b""))
-
-
-def first_lines(data: bytes, count: int) -> bytes:
-    """The first `count` lines of data, which must hold as many."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-    return data[: int(ends[count - 1]) + 1]
 
 
 def ended(data: bytes) -> bytes:

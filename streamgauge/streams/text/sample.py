@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import line_count
 from streamgauge.config import Source, TimeColumn
 from streamgauge.records.profile import Hint
 from streamgauge.streams.disorder.blocks import Blocks
@@ -17,7 +18,6 @@ from streamgauge.streams.text import beyond, over_lines, patterns
 from streamgauge.streams.text.fields import texts
 from streamgauge.streams.text.over_lines import UNBALANCED
 from streamgauge.streams.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
-from streamgauge.streams.text.ranges import line_count
 from streamgauge.streams.text.splits import source_splits
 
 LINES = 1000

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.lines import line_count
 from streamgauge.base.places import opened, place
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
@@ -45,7 +46,7 @@ class Split:
     def count(self) -> int:
         """Number of lines, counted in bounded memory."""
         if self.kind == "packed":
-            return sum(ranges.line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
+            return sum(line_count(data) for data in ranges.blocks(self.path, self.start, 4 << 20))
         if self.kind == "parquet":
             return int(pq.read_metadata(opened(self.path)).row_group(self.low).num_rows)
         if self.kind == "own":
