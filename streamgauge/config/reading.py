@@ -24,6 +24,7 @@ from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.sections import benchmark_model, never_asked
+from streamgauge.config.streams import DelaySpec
 
 log = logging.getLogger("streamgauge")
 M = TypeVar("M", bound=Model)
@@ -72,12 +73,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
     replay = benchmark.replay
     if replay.cafile:
         replay = replay.model_copy(update={"cafile": _located(replay.cafile, base)})
-    experiments = tuple(
-        e.model_copy(update={"delay": e.delay.model_copy(update={"profile": _located(e.delay.profile, base)})})
-        if e.delay.profile
-        else e
-        for e in benchmark.experiments
-    )
+    experiments = tuple(e.model_copy(update={"delay": _with_profiles(e.delay, base)}) for e in benchmark.experiments)
     benchmark = benchmark.model_copy(
         update={
             "source": source.model_copy(update={**located, "kafka": source.kafka and source.kafka.located(base)}),
@@ -87,6 +83,14 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark
+
+
+def _with_profiles(delay: DelaySpec, base: Path) -> DelaySpec:
+    """Returns the delays with the places of the profiles that they are drawn from or fitted to."""
+    update: dict[str, object] = {"profile": _located(delay.profile, base)} if delay.profile else {}
+    if (outages := delay.outages) and outages.like:
+        update["outages"] = outages.model_copy(update={"like": _located(outages.like, base)})
+    return delay.model_copy(update=update)
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

@@ -53,7 +53,13 @@ class OutageSpec(Model):
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         default=None, description="number of partitions, with by: partition; the event of seq i is in i mod this"
     )
-    spacing: Delay = Field(description="mean time from the end of an outage to the next one of the same part")
+    spacing: Delay | None = Field(
+        default=None, description="mean time from the end of an outage to the next one of the same part"
+    )
+    like: str | None = Field(
+        default=None,
+        description="profile.json by part, to whose delays and parts the outages are fitted; in place of spacing",
+    )
     delivery: Annotated[Literal["at_once"] | int, BeforeValidator(_delivery)] = Field(
         default="at_once",
         description="at_once, when the outage ends; or how many times as fast as they happened the events come then",
@@ -61,10 +67,12 @@ class OutageSpec(Model):
 
     @model_validator(mode="after")
     def _parts(self) -> Self:
-        if self.spacing.ps <= 0:
+        if (self.spacing is None) == (self.like is None):
+            raise ValueError("spacing: give either this or like, the profile.json to fit to")
+        if self.spacing is not None and self.spacing.ps <= 0:
             raise ValueError(f"spacing: found {self.spacing}, allowed: above 0")
-        if self.by == "partition" and self.partitions is None:
-            raise ValueError("partitions: this key is missing; by: partition needs their number")
+        if self.like is not None and self.delivery != "at_once":
+            raise ValueError(f"delivery: found {self.delivery} with like, allowed: at_once")
         if self.by != "partition" and self.partitions is not None:
             raise ValueError(f"partitions: found with by: {self.by}, allowed: with by: partition")
         if self.by == "all" and self.delivery == "at_once":
@@ -74,7 +82,7 @@ class OutageSpec(Model):
     @property
     def column(self) -> str | None:
         """The column whose values are the parts; None where no column has them."""
-        return None if self.by in ("partition", "all") else self.by
+        return None if self.by == "all" or self.partitions is not None else self.by
 
 
 class DelaySpec(Model):
@@ -110,6 +118,12 @@ class DelaySpec(Model):
     def _bounds(self) -> Self:
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
+        if (
+            self.outages
+            and self.outages.like
+            and (self.distribution != "uniform" or "max" not in self.model_fields_set)
+        ):
+            raise ValueError("max: give this with outages.like, the longest outage, and no distribution")
         known = self.distribution in DELAY_PARAMETERS or self.own_code is not None
         used = DELAY_PARAMETERS.get(self.distribution, ())
         for key in self.model_dump(include={"mean", "stddev", "sigma", "alpha", "profile"}, exclude_none=True):
@@ -178,8 +192,8 @@ class Experiment(Model):
         outages = self.delay.outages
         if outages and outages.column and outages.column not in columns:
             raise ValueError(
-                f"experiments.{self.name}.delay.outages.by: found {outages.by!r}, allowed: partition, all, or one of "
-                f"source.columns: {', '.join(columns) or 'none'}"
+                f"experiments.{self.name}.delay.outages.by: found {outages.by!r}, allowed: all, partition with "
+                f"partitions, or one of source.columns: {', '.join(columns) or 'none'}"
             )
 
     @property

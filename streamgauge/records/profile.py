@@ -117,6 +117,8 @@ class StreamPart(Part):
     events: int
     out_of_order: int
     """events below an earlier one of the same part"""
+    out_of_order_in_all: int | None
+    """events below an earlier one of any part"""
     delay: Delays
     """of these events, behind the part's largest time; quantiles within 0.4 %"""
     watermark_curve: tuple[tuple[int, int], ...]
@@ -143,6 +145,8 @@ class ByPart(Part):
     """ticks without an event that count as an idle spell"""
     out_of_order: int
     """events below an earlier one of their part, in all parts"""
+    bursts: Delays
+    """numbers of events in a row of a part that are out of order in the stream; quantiles within 0.4 %"""
     parts: tuple[StreamPart, ...]
     hints: tuple[Hint, ...]
 
@@ -175,7 +179,9 @@ class Profile(Record):
     def within_parts(self) -> Profile:
         """Returns the profile without what depends on the order between its parts."""
         unknown = {"behind": NO_DELAYS, "longest_idle": None, "idle_spells": None, "overtaken": None}
+        unknown["out_of_order_in_all"] = None
         parts = [part.model_copy(update=unknown) for part in self.by_part.parts] if self.by_part else ()
+        by_part = {"parts": tuple(parts), "hints": (), "bursts": NO_DELAYS}
         return self.model_copy(
             update={
                 **dict.fromkeys(("out_of_order", "adjacent_descents", "runs", "inversions", "distance", "interleaved")),
@@ -183,7 +189,7 @@ class Profile(Record):
                 "delay_histogram": (),
                 "watermark_curve": (),
                 "enough_delay": {},
-                "by_part": self.by_part and self.by_part.model_copy(update={"parts": tuple(parts), "hints": ()}),
+                "by_part": self.by_part and self.by_part.model_copy(update=by_part),
             }
         )
 

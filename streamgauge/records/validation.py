@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from streamgauge.base.units import Tick
+from streamgauge.records.profile import Delays
 from streamgauge.records.record import Part, Record
 
 #: counts of a stream and its events, and sums of hashes as text, by name
@@ -20,6 +22,33 @@ class Expectation(Part):
     observed: JsonValue
 
 
+class Disorder(Part):
+    """Disorder of a stream by part. Delays in ticks, bursts in events."""
+
+    events: int
+    out_of_order: int
+    delay: Delays
+    bursts: Delays
+    """numbers of events in a row of a part that are out of order in the stream"""
+
+
+class Likeness(Part):
+    """A made stream beside the profile that it shall be like. Nothing is judged by it."""
+
+    profile: str
+    """its file"""
+    tick: Tick
+    """unit of its delays"""
+    given: Disorder
+    made: Disorder
+    delay_distance: float
+    """largest difference of the two distributions of delays (Kolmogorov and Smirnov)"""
+    curve_distance: float
+    """largest difference of the two watermark curves, as parts of the events"""
+    part_distance: float
+    """part of the events out of order that would have to belong to other parts"""
+
+
 class Validation(Record):
     """Judgements of a stream, and its facts unless the data were too broken to measure them."""
 
@@ -27,6 +56,7 @@ class Validation(Record):
     success: bool
     expectations: tuple[Expectation, ...]
     facts: Facts | None
+    likeness: Likeness | None = None
 
     @property
     def failed(self) -> list[Expectation]:

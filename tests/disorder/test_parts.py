@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from hypothesis import given
@@ -61,6 +61,10 @@ def test_each_part_is_measured_alone_and_within_the_stream(events: Events, cuts:
             len(behind), sum(behind), max(behind),
         )  # fmt: skip
         assert (of_part.longest_idle, of_part.idle_spells) == (max(idle, default=0), sum(gap > IDLE for gap in idle))
+        late = [top > at for (one, at), top in zip(events, largest, strict=True) if one == name]
+        sizes = [len(list(some)) for is_late, some in groupby(late) if is_late]
+        bursts = of_part.bursts.all()
+        assert (bursts.count, bursts.total, bursts.largest) == (len(sizes), sum(late), max(sizes, default=0))
         assert before[-1].parts[name].at == largest[places[-1]]
     holders = [
         next(one for one, at in events if at == top)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: (kind, version) -> what it makes of the source below
 MADE = {
     ("events", 6): "bf6130164c35d65b",
-    ("profile", 6): "9fba0a9a95706c5f",
+    ("profile", 7): "9fba0a9a95706c5f",
     ("stream", 2): "226cd929c911eec7",
 }
 

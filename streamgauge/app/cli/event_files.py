@@ -164,6 +164,9 @@ def generate(
         ),
     ] = None,
     spacing: Annotated[str | None, typer.Option(help="outages: mean time between two of a part")] = None,
+    like: Annotated[
+        str | None, typer.Option(help="outages: in place of --spacing, a profile.json by part to fit to, up to --max")
+    ] = None,
     partitions: Annotated[int | None, typer.Option(help="outages of partition: their number")] = None,
     delivery: Annotated[
         str | None,
@@ -214,7 +217,7 @@ def generate(
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
     raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
     raw["target" if target == "source" else "target_percent"] = target
-    parts = {"by": outages, "spacing": spacing, "partitions": partitions, "delivery": delivery}
+    parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
     if parts := {key: value for key, value in parts.items() if value is not None}:
         spec["outages"] = parts | ({"delivery": int(delivery)} if delivery and delivery.isdecimal() else {})
     if given := {key: value for key, value in spec.items() if value is not None}:

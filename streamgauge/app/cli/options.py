@@ -42,7 +42,7 @@ _OPTIONS = {
         "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
     }.items()},
     **{f"{before}delay.outages.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
-        "by": "outages", **{key: key for key in ("spacing", "partitions", "delivery")},
+        "by": "outages", **{key: key for key in ("spacing", "like", "partitions", "delivery")},
     }.items()},
 }  # fmt: skip
 _KEY = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?!\w)" for key in sorted(_OPTIONS, key=len, reverse=True)))

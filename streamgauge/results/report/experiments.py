@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.profile import BinnedDelays
-from streamgauge.records.validation import Expectation, Validation
+from streamgauge.records.profile import BinnedDelays, Delays, Ticks
+from streamgauge.records.validation import Expectation, Likeness, Validation
 from streamgauge.results.report.blocks import (
     Block,
     Cell,
@@ -47,6 +47,8 @@ def _experiment(records: Records, stream: Stream) -> Section:
             blocks.append(Hole("No validation", records.why(stream.validate)))
         else:
             blocks += _validation(stream.validation, stream.docs)
+            if alike := stream.validation.likeness:
+                blocks.append(attempt("Likeness", _likeness, alike, m.tick))
     return Section(f"experiment-{e.name}", e.name, lead, blocks)
 
 
@@ -118,6 +120,30 @@ def _validation(validation: Validation, docs: str | None) -> list[Block]:
     if docs:
         blocks.append(Note("Data Docs of this validation", docs))
     return blocks
+
+
+def _likeness(alike: Likeness, tick: Tick) -> Table:
+    """The stream beside the profile that it shall be like."""
+    bursts = ["burst, mean", "burst, p50", "burst, p90", "burst, p99", "longest burst"]
+    rows: list[list[Cell]] = [
+        [
+            name,
+            percent(one.out_of_order, one.events),
+            *quantile_cells(one.delay, tick if one is alike.made else alike.tick),
+            *("–" if value is None else f"{value:,.3g}" for value in _of_bursts(one.bursts)),
+        ]
+        for name, one in (("profile", alike.given), ("stream", alike.made))
+    ]
+    caption = (
+        f"Likeness to {alike.profile}: delays differ by {alike.delay_distance:.3f}, watermark curves by "
+        f"{alike.curve_distance:.3f}, and {100 * alike.part_distance:.1f} % of the events out of order would have to "
+        "belong to other parts"
+    )
+    return Table(["", "out of order", *QUANTILES, *bursts], rows, caption, cards=True)
+
+
+def _of_bursts(bursts: Delays) -> tuple[Ticks, ...]:
+    return bursts.mean, bursts.p50, bursts.p90, bursts.p99, bursts.max
 
 
 def _row(one: Expectation) -> list[Cell]:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 from typing import Protocol
@@ -84,6 +85,11 @@ class DelayTable:
     @property
     def maximum(self) -> int:
         return self.ticks[-1]
+
+    @property
+    def mean(self) -> int:
+        """Mean of the draws, rounded down."""
+        return sum(map(sum, pairwise(self.ticks))) // (2 * (len(self.ticks) - 1))
 
     def draw(self, seed: int, seq: Ticks, _time: Ticks, _parts: Ticks | None, /) -> tuple[Draws, Ticks]:
         return draw(seed, seq, self)

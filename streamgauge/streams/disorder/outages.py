@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import Duration, Tick, show_ticks
+from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.config import DelaySpec
 from streamgauge.records.manifests import OutageModel
 from streamgauge.streams.disorder.delays import (
@@ -29,6 +28,7 @@ from streamgauge.streams.disorder.delays import (
     table,
     ticks_of,
 )
+from streamgauge.streams.disorder.outage_fit import WHOLE, fit, read_profile
 from streamgauge.streams.disorder.row_groups import parts_of
 
 #: times that an outage of the longest length, and a usual time up with its outage, fit into a window
@@ -36,8 +36,6 @@ _LONGEST, _USUAL = 2, 16
 #: most outages of a window; each costs a step
 MOST_OUTAGES = 4_096
 LONGEST_WINDOW = 1 << 60
-#: a share of the outages, as a fraction of this
-WHOLE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Outages:
 
     @property
     def _usual(self) -> int:
-        return max(1, _mean(self.lengths) + _mean(self.ups))
+        return max(1, self.lengths.mean + self.ups.mean)
 
     def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
         if parts is None:
@@ -102,11 +100,11 @@ class Outages:
             part = seq % self.partitions
         else:
             names, part = _distinct(parts)
-        mixed = splitmix(seed, names).view(np.int64)
-        number, place = np.divmod(time, self.window)
-        place += (mixed & (2**62 - 1))[part] % self.window  # parts do not begin their windows together
-        number += place >= self.window
-        place %= self.window
+        window, mixed = self.window, splitmix(seed, names).view(np.int64)
+        number, place = np.divmod(time, window)
+        place += (mixed & (2**62 - 1))[part] % window  # parts do not begin their windows together
+        number += place >= window
+        place %= window
         keys, key = _distinct(mixed[part] ^ (number * _ODD))
         select = np.full(len(seq), NEVER, np.uint16)
         delays = np.zeros(len(seq), np.int64)
@@ -118,7 +116,7 @@ class Outages:
             first, second = (splitmix(seed, keys + np.int64(2 * step + k)) for k in (0, 1))
             drawn = (second >> np.uint64(64 - SELECT_BITS)).astype(np.uint16)
             begin = end + interpolate(first & _LOW, self.ups)
-            end = np.minimum(begin + interpolate(second & _LOW, self.lengths), self.window)
+            end = np.minimum(begin + interpolate(second & _LOW, self.lengths), window)
             of, at = key[waiting], place[waiting]
             reached = at < end[of]
             out = reached & (at >= begin[of])
@@ -142,14 +140,20 @@ class Outages:
 
 def delays_of(spec: DelaySpec, tick: Tick) -> Delays:
     """The model of an experiment's delays. Raises UserError if its parameters are unusable."""
-    lengths = table(spec, tick)
-    given = spec.outages
+    lengths, given, shares = table(spec, tick), spec.outages, dict[str, int]()
     if given is None:
         return lengths
-    spacing = ticks_of(given.spacing, "delay.outages.spacing", tick)
-    ups = table(DelaySpec(distribution="exponential", max=Duration(8 * given.spacing.ps), mean=given.spacing), tick)
+    if given.spacing is not None:
+        spacing = ticks_of(given.spacing, "delay.outages.spacing", tick)
+    else:
+        fitted = fit(
+            read_profile(str(given.like), "delay.outages.like"), given.by, tick, lengths.minimum, lengths.maximum
+        )
+        lengths, spacing, shares = fitted.lengths, fitted.spacing, fitted.shares
+    mean = Duration(spacing * PS[tick])
+    ups = table(DelaySpec(distribution="exponential", max=Duration(8 * mean.ps), mean=mean), tick)
     rate = 0 if given.delivery == "at_once" else given.delivery
-    model = Outages(lengths, ups, given.column, given.partitions or 1, rate)
+    model = Outages(lengths, ups, given.column, given.partitions or 1, rate, shares)
     if model.window > LONGEST_WINDOW or model.count > MOST_OUTAGES:
         raise UserError(
             f"delay.max: found {spec.max} with outages {show_ticks(spacing, tick)} apart, allowed: at most about "
@@ -179,7 +183,3 @@ def _distinct(values: Ticks) -> tuple[Ticks, Ticks]:
     """(the distinct values, the place of each value among them)."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
-
-
-def _mean(table: DelayTable) -> int:
-    return sum(map(sum, pairwise(table.ticks))) // (2 * (len(table.ticks) - 1))

@@ -74,6 +74,31 @@ def left(blocks: Iterable[Block], largest: int) -> Left:
     return whole
 
 
+@dataclass(frozen=True)
+class Bursts:
+    """Bursts of a part: events out of order in the stream, with no event of the part in order between them."""
+
+    lead: int = 0
+    """events before the first one in order"""
+    inner: Spread = field(default_factory=Spread)
+    """numbers of events of the bursts between two in order"""
+    tail: int | None = None
+    """events after the last one in order; None if none is in order"""
+
+    def and_then(self, more: Bursts) -> Bursts:
+        if self.tail is None:
+            return replace(more, lead=self.lead + more.lead)
+        if more.tail is None:
+            return replace(self, tail=self.tail + more.lead)
+        between = self.tail + more.lead
+        inner = self.inner + more.inner + (Spread.of(np.array([between])) if between else Spread())
+        return Bursts(self.lead, inner, more.tail)
+
+    def all(self) -> Spread:
+        """Numbers of events of all bursts."""
+        return self.inner + Spread.of(np.array([size for size in (self.lead, self.tail) if size], np.int64))
+
+
 @dataclass
 class Figures:
     """Figures of one part; mergeable over shares of the stream. Times in ticks."""
@@ -92,6 +117,8 @@ class Figures:
     idle_spells: int = 0
     overtaken: int = 0
     """events of other parts that lie below the largest time, which is this part's"""
+    bursts: Bursts = field(default_factory=Bursts)
+    """bursts of events that are out of order in the stream"""
 
     def and_then(self, more: Figures) -> Figures:
         if not (self.events and more.events):
@@ -108,6 +135,7 @@ class Figures:
             max(self.longest_idle, more.longest_idle),
             self.idle_spells + more.idle_spells,
             self.overtaken + more.overtaken,
+            self.bursts.and_then(more.bursts),
         )
 
     def to_end(self, since: int, idle: int) -> Figures:
@@ -160,13 +188,32 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
     behind_of = _spreads(codes, largest - maximum, count)
     lows, highs = np.minimum.reduceat(own, starts).tolist(), np.maximum.reduceat(own, starts).tolist()
     longest, spells = np.maximum.reduceat(gaps, starts).tolist(), np.add.reduceat((gaps > idle) + 0, starts).tolist()
+    bursts = _bursts(codes, largest > own, starts)
     figures = {
-        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k])
+        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k], 0, bursts[k])
         for k, (name, size) in enumerate(zip(block.names, sizes.tolist(), strict=True))
     }
     for name, events in _overtaken(block, before, whole).items():
         figures[name] = figures.get(name, Figures()).and_then(Figures(overtaken=events))
     return figures
+
+
+def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> list[Bursts]:
+    """Returns the bursts of each code. Equal codes stand together, from 0 on; starts: where each begins."""
+    ends = np.r_[starts[1:], len(codes)]
+    in_order = np.flatnonzero(~late)
+    gaps, same = np.diff(in_order) - 1, codes[in_order[1:]] == codes[in_order[:-1]]
+    inner = (gaps > 0) & same
+    spreads = _spreads(codes[in_order[1:]][inner], gaps[inner], len(starts))
+    first, past = (np.searchsorted(in_order, places).tolist() for places in (starts, ends))
+    found = []
+    for k, spread in enumerate(spreads):
+        if first[k] == past[k]:
+            found.append(Bursts(int(ends[k] - starts[k])))
+        else:
+            tail = int(ends[k]) - 1 - int(in_order[past[k] - 1])
+            found.append(Bursts(int(in_order[first[k]] - starts[k]), spread, tail))
+    return found
 
 
 def _running_maximum_within(times: Times, codes: Codes) -> Times:

@@ -63,7 +63,8 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
         try:
             profile = measure(workers, events, full=full)
             if given.source.by is not None:
-                parts = by_part.measure(workers, events, profile, given.source.by, given.source.idle)
+                by, idle = by_part.Parts(given.source.by), given.source.idle
+                parts = by_part.measure(workers, events, by, idle, profile.tick, profile.out_of_order)
                 profile = profile.model_copy(update={"by_part": parts})
             if not given.source.is_merged:
                 profile = profile.within_parts()

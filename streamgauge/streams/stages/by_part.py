@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 
+import pyarrow as pa
+
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import Duration, ticks_per_second
+from streamgauge.base.units import Duration, Tick, ticks_per_second
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.records.profile import ByPart, Delays, Profile, Span, StreamPart
+from streamgauge.records.profile import ByPart, Delays, Span, StreamPart
 from streamgauge.streams.disorder import parts
 from streamgauge.streams.disorder.part_hints import about_parts
 from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, Without
@@ -23,18 +26,38 @@ from streamgauge.streams.stages.workers import Workers
 MOST_PARTS = 10_000
 
 
-def measure(workers: Workers, events: Artifact, profile: Profile, column: str, idle: Duration) -> ByPart:
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a stream: values of a column; without a column, partitions, to which seqs belong in turns."""
+
+    column: str | None
+    partitions: int = 1
+
+    def blocks(self, groups: Sequence[RowGroup]) -> Iterator[Block]:
+        """Yields the events of each row group with their parts."""
+        for group in groups:
+            table = read([group], ["event_time", self.column or "seq"])
+            if self.column:
+                names, codes = parts_of(table.column(self.column))
+            else:
+                names, codes = parts_of(pa.chunked_array([column_array(table, "seq") % self.partitions]))
+            yield Block(names, codes, column_array(table, "event_time"))
+
+
+def measure(
+    workers: Workers, events: Artifact, by: Parts, idle: Duration, tick: Tick, out_of_order: int | None = None
+) -> ByPart:
     """Measures the parts of an artifact with event times in stream order. Raises UserError for too many of them.
 
-    profile: that of the whole stream. column: its values name the parts. idle: the shortest idle spell.
+    idle: the shortest idle spell. out_of_order: events of the stream that are, for hints; None: no hints.
     """
-    cut = shares(row_groups(events.files()), workers.cores)
-    grid, idle_ticks = watermark_grid(profile.tick), math.ceil(idle.seconds * ticks_per_second(profile.tick))
+    cut, column = shares(row_groups(events.files()), workers.cores), by.column or "partition"
+    grid, idle_ticks = watermark_grid(tick), math.ceil(idle.seconds * ticks_per_second(tick))
 
     def first_pass(share: list[RowGroup]) -> Left:
         so_far = Left(share[0].before)
         for group in share:
-            so_far = so_far.and_then(parts.left(_blocks([group], column), so_far.largest))
+            so_far = so_far.and_then(parts.left(by.blocks([group]), so_far.largest))
             _check_few(so_far, column)
         return so_far
 
@@ -44,7 +67,7 @@ def measure(workers: Workers, events: Artifact, profile: Profile, column: str, i
 
     def second_pass(item: tuple[list[RowGroup], Left]) -> dict[Name, Figures]:
         share, earlier = item
-        return parts.measure(_blocks(share, column), earlier, grid, idle_ticks)
+        return parts.measure(by.blocks(share), earlier, grid, idle_ticks)
 
     figures: dict[Name, Figures] = {}
     for of_share in workers.each(list(zip(cut, before, strict=True)), second_pass):
@@ -54,7 +77,7 @@ def measure(workers: Workers, events: Artifact, profile: Profile, column: str, i
 
     def without(names: Sequence[Name]) -> Without:
         items = [(share, earlier.largest_without(names)) for share, earlier in zip(cut, before, strict=True)]
-        measured = workers.each(items, lambda item: parts.without(_blocks(item[0], column), item[1], names))
+        measured = workers.each(items, lambda item: parts.without(by.blocks(item[0]), item[1], names))
         return reduce(Without.and_then, measured)
 
     return ByPart(
@@ -62,20 +85,14 @@ def measure(workers: Workers, events: Artifact, profile: Profile, column: str, i
         idle=idle_ticks,
         out_of_order=sum(one.delays.count for one in figures.values()),
         parts=tuple(_record(name, figures[name], grid) for name in sorted(figures, key=_natural)),
-        hints=about_parts(column, figures, profile.out_of_order or 0, profile.tick, without),
+        bursts=_delays(sum((one.bursts.all() for one in figures.values()), Spread())),
+        hints=() if out_of_order is None else about_parts(column, figures, out_of_order, tick, without),
     )
 
 
 def _check_few(so_far: Left, column: str) -> None:
     if len(so_far.parts) > MOST_PARTS:
         raise UserError(f"by: found more than {MOST_PARTS:,} values of {column}, allowed: at most {MOST_PARTS:,}")
-
-
-def _blocks(groups: Sequence[RowGroup], column: str) -> Iterator[Block]:
-    """Yields the events of each row group with their parts."""
-    for group in groups:
-        table = read([group], ["event_time", column])
-        yield Block(*parts_of(table.column(column)), column_array(table, "event_time"))
 
 
 def _record(name: Name, figures: Figures, grid: Sequence[int]) -> StreamPart:
@@ -85,6 +102,7 @@ def _record(name: Name, figures: Figures, grid: Sequence[int]) -> StreamPart:
         part=name,
         events=figures.events,
         out_of_order=figures.delays.count,
+        out_of_order_in_all=figures.bursts.all().total,
         delay=_delays(figures.delays),
         watermark_curve=tuple(zip(steps, [*late, 0], strict=False)),
         event_time=Span(min=figures.low, max=figures.high),

@@ -20,7 +20,9 @@ from streamgauge.config import Experiment, Source
 from streamgauge.records.manifests import EventsManifest, ValidationManifest
 from streamgauge.records.validation import Expectation, Facts, Validation
 from streamgauge.streams.keys import Sourced, events_key, stream_key, validation_key
+from streamgauge.streams.stages import likeness
 from streamgauge.streams.stages.facts import facts, read
+from streamgauge.streams.stages.tasks import OnSpark
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
@@ -108,7 +110,10 @@ def validate(
         measured = facts(spark, events, stream, experiment)
         judged += judge(context, suites / "stream_facts.json", measured)
     success = all(e.success for e in judged)
-    return Validation(experiment=experiment.name, success=success, expectations=tuple(judged), facts=measured)
+    alike = likeness.measure(OnSpark(spark), stream, experiment) if sound else None
+    return Validation(
+        experiment=experiment.name, success=success, expectations=tuple(judged), facts=measured, likeness=alike
+    )
 
 
 def check_names(own: Sequence[Path]) -> None:
