@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from streamgauge.streams.disorder.delays import NEVER, DelayTable
-from streamgauge.streams.disorder.outages import WHOLE, Outages, hash_of
+from streamgauge.streams.disorder.outage_fit import WHOLE
+from streamgauge.streams.disorder.outages import Outages, hash_of
 from tests.disorder.test_delays import splitmix_of
 from tests.disorder.test_generation import KINDS, SEED, check_every_chunking, source, write
 from tests.oracle import naive
