@@ -109,6 +109,11 @@ class System(Model):
         return False
 
     @property
+    def partition_by(self) -> str | None:
+        """The column whose values decide an event's queue; None if events take turns."""
+        return None
+
+    @property
     def since_1970(self) -> bool:
         """True if it takes no event time before 1970."""
         return False
@@ -130,6 +135,9 @@ class System(Model):
     def reached(self) -> Iterator[Reached]:
         """Yields what the settings name beyond the file, with their own keys."""
         yield from ()
+
+    def check_columns(self, columns: Mapping[str, str]) -> None:
+        """Raises UserError for a column that the settings name, but the source does not declare so."""
 
     def check_installed(self) -> None:
         """Raises UserError if the engine is not installed where the settings say."""

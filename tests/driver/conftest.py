@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,8 +88,15 @@ def serve() -> Iterator[Serve]:
     """serve(times, token=…, context=…, **replay settings) -> where it listens."""
     servers: list[Server] = []
 
-    def start(times: list[int], *, token: str = "", context: object = None, **settings: object) -> Endpoint:
-        driver = Driver(stream_of(times), Replay.model_validate(settings))
+    def start(
+        times: list[int],
+        *,
+        token: str = "",
+        context: object = None,
+        key: str | None = None,
+        **settings: object,
+    ) -> Endpoint:
+        driver = Driver(replace(stream_of(times), partition_by=key), Replay.model_validate(settings))
         servers.append(Server(driver, "127.0.0.1", 0, token=token, context=context))
         driver.drop_others = lambda name: servers[-1].drop(lambda attempt: attempt not in ("", name))
         return Endpoint("127.0.0.1", servers[-1].port, len(driver.partitions), token)

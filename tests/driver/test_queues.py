@@ -98,6 +98,15 @@ def test_one_bad_offset_changes_nothing() -> None:
     assert queues.state(1)["planned"] == [0, 0]
 
 
+def test_in_a_closed_loop_each_queue_holds_its_share_of_the_rows() -> None:
+    queues = Queues(3, 100, hold=10, shares=[0.7, 0.3, 0])
+    for number in (0, 1):
+        queues.append(number, *rows(0, [0] * 20))
+    assert queues.offered(1) == [7, 3, 0]
+    queues.plan({0: 5}, 1)
+    assert queues.offered(1) == [12, 3, 0]
+
+
 def test_a_full_queue_overflows_and_keeps_what_it_offered() -> None:
     queues = Queues(1, 10)
     queues.append(0, *rows(0, list(range(50))))

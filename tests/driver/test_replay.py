@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.base.arrow import replaced
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.marking import Marking
-from streamgauge.bench.driver.replay import Before, Feed, Passing, Replay, densified, load_stream
+from streamgauge.bench.driver.passing import Passing
+from streamgauge.bench.driver.replay import Before, Feed, Replay, densified, load_stream
 from streamgauge.bench.driver.schedule import schedule
+from streamgauge.streams.kafka.partitioner import partitions_of
 from tests.driver.conftest import COLUMNS, stream_of
 
 START = 10**15
@@ -29,6 +34,26 @@ def replayed(replay: Replay, rows: int, *, rate: float = 1e9, partition: int = 0
         assert batch.column("offered_wall").to_pylist() == walls.tolist()
         found += batch.to_pylist()
     return found[:rows]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=7, max_size=30), st.integers(1, 7), st.integers(1, 3)
+)
+def test_a_key_stays_in_its_partition_and_the_stream_s_order_stays_within_it(
+    keys: list[str | None], partitions: int, loops: int
+) -> None:
+    plain = stream_of([1000 * number for number in range(len(keys))])
+    table = replaced(plain.table, {"carrier": pa.chunked_array([keys], pa.string())})
+    replay = Replay(replace(plain, table=table, partition_by="carrier"))
+    whole = replayed(Replay(replace(plain, table=table)), loops * len(keys))
+    dealt = partitions_of(table.column("carrier"), partitions)
+    for partition in range(partitions):
+        wanted = [row for number, row in enumerate(whole) if dealt[number % len(keys)] == partition]
+        if wanted:
+            assert replayed(replay, len(wanted), partition=partition, partitions=partitions) == wanted
+        else:
+            assert not Feed(replay, schedule(1, 1, replay.loop), START, partition, partitions).rows
+    assert sum(replay.share([partition], partitions) for partition in range(partitions)) == pytest.approx(1)
 
 
 def test_event_wall_is_when_the_running_maximum_reached_the_event_time() -> None:

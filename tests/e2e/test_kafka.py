@@ -57,7 +57,8 @@ def settings(broker: Broker, fault: str = "none", **more: Any) -> JobSettings:
 def started(given: JobSettings, artifact: Path, work: Path, partitions: int = 1) -> Iterator[tuple[JobSystem, Fleet]]:
     """The job's adapter and a driver; nothing of them is left behind."""
     system = JobSystem(given, work / "system")
-    with Fleet(artifact, Replay(partitions=partitions), tick="ns", columns=COLUMNS, line=given.lines) as fleet:
+    parts = {"line": given.lines, "partition_by": given.partition_by}
+    with Fleet(artifact, Replay(partitions=partitions), tick="ns", columns=COLUMNS, **parts) as fleet:
         system.start()
         try:
             yield system, fleet
@@ -84,10 +85,13 @@ def topics(broker: Broker) -> set[str]:
     return {name for name in client.list_topics(timeout=10).topics if name.startswith("streamgauge-")}
 
 
+@pytest.mark.parametrize(
+    ("more", "published"), [({}, [451, 451]), ({"key": "flight"}, [457, 445])], ids=["plain", "keyed"]
+)
 def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
-    broker: Broker, artifact: Path, tmp_path: Path
+    broker: Broker, artifact: Path, tmp_path: Path, more: dict[str, Any], published: list[int]
 ) -> None:
-    with started(settings(broker, warm="2s"), artifact, tmp_path, partitions=2) as (system, fleet):
+    with started(settings(broker, warm="2s", **more), artifact, tmp_path, partitions=2) as (system, fleet):
         run = trial(system, fleet, tmp_path / "first")
         told = run.details["system"]
         assert run.observation.invalid is None
@@ -98,7 +102,7 @@ def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
         }  # fmt: skip
         assert run.details["emitted"] == run.observation.offered == 900
         assert 0 < run.details["event_latency_ns"]["p50"] < 60 * 10**9
-        assert told["link"]["published"] == [451, 451]
+        assert told["link"]["published"] == published
         assert told["link_slip_ns"]["p99"] > 0
         assert told["cpu_seconds"] > 0.05
         assert topics(broker) == set()
@@ -150,7 +154,7 @@ def test_a_job_that_is_started_once_goes_on_from_trial_to_trial_until_it_dies(
         ("ends", {}, "the job ended with 1: Traceback follows"),
         ("never reads", {"ready": {"seconds": 1}}, "the job committed nothing in "),
         ("another topic", {"ready": {"seconds": 1}}, "the job committed nothing in "),
-        ("never writes", {}, "the job wrote nothing to its output topic"),
+        ("never writes", {}, "the job took all rows and wrote nothing to its output topic"),
         ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
         ("none", {"answer": {"carried": {}, "quiet": "200ms"}}, "answer.carried: an answer has no whole number in "),
     ],

@@ -41,7 +41,7 @@ def close_windows(before: int) -> None:
 
 def windowed(time: int, carrier: str | None) -> None:
     global latest
-    if carrier is None:  # the sentinel
+    if carrier == "sentinel":
         if fault not in ("loses the last", "updates"):
             close_windows(time)
         return

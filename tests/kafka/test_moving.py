@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamgauge.bench.driver.ids import Ids, Laps, Turn
-from streamgauge.bench.oracle.own_sql import EARLIER
+from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION
 from streamgauge.bench.publish.answers import offered
 from streamgauge.bench.publish.moving import After, Mover
 from streamgauge.bench.publish.warming import PASSES, Ahead, begin_of
@@ -40,27 +40,28 @@ def test_rows_of_earlier_trials_count_as_warm_and_come_before_all_others(tmp_pat
         with pa.ipc.new_stream(str(tmp_path / name / "events-0.arrow"), table.schema) as out:
             out.write_table(table)
     assert offered(tmp_path / "now", 1, [tmp_path / "a", tmp_path / "b"]).to_pylist() == [
-        {"offered_wall": 2, "event_wall": 2, "name": "a", EARLIER: True},
-        {"offered_wall": 1, "event_wall": 1, "name": "a", EARLIER: True},
-        {"offered_wall": 3, "event_wall": 3, "name": "b", EARLIER: True},
-        {"offered_wall": 4, "event_wall": 4, "name": "b", EARLIER: True},
-        {"offered_wall": 55, "event_wall": 1, "name": "now", EARLIER: False},
-        {"offered_wall": 70, "event_wall": 2, "name": "now", EARLIER: False},
+        {"offered_wall": 2, "event_wall": 2, "name": "a", PARTITION: 0, EARLIER: True},
+        {"offered_wall": 1, "event_wall": 1, "name": "a", PARTITION: 0, EARLIER: True},
+        {"offered_wall": 3, "event_wall": 3, "name": "b", PARTITION: 0, EARLIER: True},
+        {"offered_wall": 4, "event_wall": 4, "name": "b", PARTITION: 0, EARLIER: True},
+        {"offered_wall": 55, "event_wall": 1, "name": "now", PARTITION: 0, EARLIER: False},
+        {"offered_wall": 70, "event_wall": 2, "name": "now", PARTITION: 0, EARLIER: False},
     ]
 
 
 def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_its_own(tmp_path: Path) -> None:
     for number, seqs in enumerate(([0, 2, 4], [1, 3])):
-        given = [{"seq": seq, "event_time": DAY + 10 * US * seq} for seq in seqs]
+        given = [{"seq": seq, "event_time": DAY + 10 * US * seq, "offered_wall": seq} for seq in seqs]
         batch = rows({}, False, *given, {"seq": -1, "event_time": DAY + 10**6 * US, "sentinel": True})
         with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
             out.write_batch(batch)
     begin = begin_of(tmp_path, 2, "ns", Laps(Ids(), 1, (3, 2)))
     assert begin is not None
 
-    def parts(queue: int, at: int) -> list[dict[str, object]]:
-        batch = begin.part(queue, at, 10).select(["seq", "event_time", "event_ts", "sentinel"])
-        return batch.set_column(2, "event_ts", batch.column("event_ts").cast("int64")).to_pylist()
+    def parts(at: int) -> tuple[list[dict[str, object]], list[int]]:
+        batch, queues = begin.part(at, 10)
+        batch = batch.select(["seq", "event_time", "event_ts", "sentinel"])
+        return batch.set_column(2, "event_ts", batch.column("event_ts").cast("int64")).to_pylist(), queues.tolist()
 
     span = 30 * US + 30 * US // 4  # of the rows, and their mean gap
 
@@ -68,12 +69,13 @@ def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_it
         time = DAY + 10 * US * seq - times * span
         return {"seq": seq - 4 * times - 1, "event_time": time, "event_ts": time // US, "sentinel": False}
 
-    assert (begin.passes, begin.rows) == (PASSES, 2 * PASSES)
-    last = begin.rows - 2
-    assert [parts(0, last), parts(1, last)] == [[moved(0, 1), moved(2, 1)], [moved(1, 1), moved(3, 1)]]
-    assert parts(0, last + 1) == [moved(2, 1)]
-    assert parts(0, 0) == [moved(0, PASSES), moved(2, PASSES)]
-    assert len({parts(queue, at)[0]["seq"] for queue in (0, 1) for at in range(begin.rows)}) == 4 * PASSES
+    assert (begin.passes, begin.rows) == (PASSES, 4 * PASSES)
+    last = begin.rows - 4
+    # the row 4 is left out, as the other queue's 5 is not known
+    assert parts(last) == ([moved(seq, 1) for seq in range(4)], [0, 1, 0, 1])
+    assert parts(last + 3) == ([moved(3, 1)], [1])
+    assert parts(0) == ([moved(seq, PASSES) for seq in range(4)], [0, 1, 0, 1])
+    assert len({parts(at)[0][0]["seq"] for at in range(begin.rows)}) == 4 * PASSES
 
 
 def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp
         out.write_batch(batch)
     begin = begin_of(tmp_path, 1, "ns", Laps(Ids({"id": 10}), 5, (2,)))  # two loops of two rows were kept
     assert begin is not None
-    ids = [value for at in range(0, begin.rows, 4) for value in begin.part(0, at, 4).column("id").to_pylist()]
+    ids = [value for at in range(0, begin.rows, 4) for value in begin.part(at, 4)[0].column("id").to_pylist()]
     numbers = [Turn(5, lap).number for lap in range(2 * PASSES)]
     assert ids == [10 * number + value for number in numbers for value in (0, 1)]
     assert len(set(ids)) == begin.rows

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.publish.publisher import LinkFigures, Publisher, Task
 from streamgauge.streams.kafka.clients import Access, Topics
+from streamgauge.streams.kafka.partitioner import partitions_of
 from streamgauge.streams.kafka.records import Form
 from tests.driver.conftest import Serve
 from tests.kafka.test_broker import records
@@ -77,3 +80,27 @@ def test_a_record_bears_its_event_s_time_and_the_broker_s_clock_is_known(
     offset_ns, error_ns = figures["clock_offset_ns"] or (0, 0)
     assert 0 < error_ns < 5 * 10**9
     assert abs(offset_ns) <= error_ns, "this host's broker has our clock"
+
+
+@pytest.mark.parametrize("key", ["carrier", "flight"])
+def test_a_record_has_its_column_as_key_and_lies_where_a_java_client_puts_it(
+    key: str, serve: Serve, access: Access, dated: Dated, tmp_path: Path
+) -> None:
+    endpoint = serve([DAY + i * 10**6 for i in range(100)], partitions=5, key=key)
+    given = {"carrier": None, "flight": 7} if key == "carrier" else {}
+    form = Form("json", by_event=True, key=key, sentinel=given)
+    figures, taken = published(endpoint, access, dated(5), form, tmp_path)
+    assert sum(figures["published"]) == 400 + 5
+    values = [[json.loads(record.value()) for record in part] for part in taken]
+    assert sorted(row["event_time"] for part in values for row in part[:-1]) == [
+        DAY + 100 * 10**6 * loop + 10**6 * i for loop in range(4) for i in range(100)
+    ]
+    for number, (part, rows) in enumerate(zip(taken, values, strict=True)):
+        texts = [record.key() for record in part]
+        dealt = [text for text in texts if text is not None]  # the sentinel of one case has no key
+        assert set(partitions_of(pa.array(dealt, pa.binary()), 5).tolist()) <= {number}
+        assert texts[:-1] == [str(row[key]).encode() for row in rows[:-1]]
+        assert [row["event_time"] for row in rows] == sorted(row["event_time"] for row in rows)
+        assert texts[-1] not in set(texts[:-1]), "the sentinel's key is its own"
+        wanted = {"carrier": None, "flight": 7} if given else {"carrier": "sentinel", "flight": int(texts[-1])}
+        assert {name: rows[-1][name] for name in ("carrier", "flight")} == wanted

@@ -13,7 +13,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.bench.oracle import locked
 from streamgauge.bench.oracle.differences import Difference, Differences
-from streamgauge.bench.oracle.own_sql import EARLIER, Answers, OwnCheck, tells_time
+from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION, Answers, OwnCheck, tells_time
 
 SQL = """
 select key, count(*) as n, max(event_wall) as event_wall, max(offered_wall) as offered_wall from events group by key
@@ -33,6 +33,7 @@ def offered(*rows: tuple[str | None, int, int, str]) -> pa.Table:
             "event_wall": [row[2] - 1 for row in rows],
             "sentinel": [kind == "sentinel" for kind in kinds],
             EARLIER: [kind == "warm" for kind in kinds],
+            PARTITION: [0 for _ in kinds],
             "key": pa.array([row[0] for row in rows], pa.string()),
         }
     )

@@ -32,6 +32,9 @@ def driver(
     profile: Annotated[_Profile, typer.Option(help="how the rate changes around its mean")] = "constant",
     densify: Annotated[int, typer.Option(help="copies of each event under salted keys")] = 1,
     salt: Annotated[list[str] | None, typer.Option(help="key column to salt; repeat the option for several")] = None,
+    partition_by: Annotated[
+        str | None, typer.Option(help="column whose values decide an event's queue; by default events take turns")
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(help="declared columns to send, separated by commas; by default all")
     ] = None,
@@ -59,7 +62,7 @@ def driver(
 
     given: dict[str, object] = {"mode": mode, "profile": profile, "partitions": partitions, "densify": densify}
     given |= {"queue_seconds": queue_seconds, "max_memory_mb": max_memory_mb, "share": share}
-    given |= {"salted": salt or [], "line": line}
+    given |= {"salted": salt or [], "line": line, "partition_by": partition_by}
     if columns is not None:
         given["columns"] = {name: "" for name in columns.split(",") if name}
     serving = config.parse(Serving, given, "streamgauge driver")

@@ -52,6 +52,7 @@ def driver_of(
                 line=serving.line,
                 densify=serving.densify,
                 salted=serving.salted,
+                partition_by=serving.partition_by,
                 max_memory_mb=memory_of_each(serving.max_memory_mb, 1 + len(others)),
             )
         )

@@ -32,6 +32,7 @@ class Attempt:
     replay: Replay
     partitions: range  # those of this process
     all_partitions: int
+    share: float = 1.0  # of the events, that this process has
     stream: int = 0  # which of the driver's streams it replays
     hold: bool = False  # a closed loop: a number of rows is kept waiting, whatever the rate
     behind_s: float = 0.0  # age of the backlog at the start
@@ -65,13 +66,13 @@ class Attempt:
 
     def turn_to(self, replay: Replay, stream: int, settings: config.Offered, first: int) -> None:
         """Goes on with another stream at the same rate; no time of it is below `first`, in ticks."""
-        rate = self.rate * self.all_partitions / len(self.partitions)
+        rate = self.rate / self.share
         with self.filling:
             before = Before.of([feed.before(replay, first) for feed in self.feeds])
             self.stream_from = self.queues.cut(self.clock.wall())
             self.replay, self.stream = replay, stream
             self.schedule = schedule_of(settings, replay, rate, self.seconds, self.behind_s)
-            self.feed(max(feed.last_wall for feed in self.feeds), before)
+            self.feed(max(feed.last_wall for feed in self.feeds if feed.rows), before)
 
     @property
     def latest(self) -> int:

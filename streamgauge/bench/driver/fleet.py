@@ -28,12 +28,16 @@ END_SECONDS = 10.0
 
 
 class Sent(TypedDict):
-    """Parts of a stream that drivers send. line: the original line, too. salted: the key columns of `densify`."""
+    """Parts of a stream that drivers send, and how they part it.
+
+    line: the original line, too. salted: the key columns of `densify`. partition_by: column that decides the partition.
+    """
 
     tick: Tick
     columns: dict[str, str]  # declared ones
     line: NotRequired[bool]
     salted: NotRequired[Sequence[str]]
+    partition_by: NotRequired[str | None]
 
 
 def drivers(stream: Artifact, replay: Replay, *, others: Sequence[Artifact] = (), **sent: Unpack[Sent]) -> Drivers:
@@ -87,6 +91,7 @@ class RemoteDrivers:
     tick: Tick
     columns: dict[str, str]
     line: bool = False
+    partition_by: str | None = None
     key: str = ""  # the stream's key in the store
     servings: tuple[Serving, ...] = ()  # what each must serve
 
@@ -111,7 +116,7 @@ class RemoteDrivers:
         for number, address in enumerate(replay.remote):
             host, _, port = address.rpartition(":")
             share = number, replay.shares
-            serving = Serving.of(replay, sha256, columns, line, salted, share, replay.shares)
+            serving = Serving.of(replay, sha256, columns, line, salted, share, replay.shares, sent.get("partition_by"))
             partitions = len(range(number, replay.partitions, replay.shares))
             endpoint = Endpoint(host, int(port), partitions, token, replay.cafile)
             try:
@@ -120,7 +125,8 @@ class RemoteDrivers:
                 raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
             endpoints.append(endpoint)
             servings.append(serving)
-        return cls(tuple(endpoints), sent["tick"], columns, line, stream.key, tuple(servings))
+        partition_by = sent.get("partition_by")
+        return cls(tuple(endpoints), sent["tick"], columns, line, partition_by, stream.key, tuple(servings))
 
     def start(self) -> None:
         """Tells agents again what to serve, in case one was restarted. Whoever started an agent keeps it running."""
@@ -164,6 +170,7 @@ class Fleet:
 
     def __init__(self, stream: Path, replay: Replay, *, others: Sequence[Path] = (), **sent: Unpack[Sent]) -> None:
         self.tick, self.columns, self.line = sent["tick"], sent["columns"], sent.get("line", False)
+        self.partition_by = sent.get("partition_by")
         if replay.processes > replay.partitions:
             raise UserError(
                 f"replay.processes: found {replay.processes}, allowed: at most replay.partitions {replay.partitions}"
@@ -173,7 +180,8 @@ class Fleet:
         shares = [(number, replay.processes) for number in range(replay.processes)]
         salted = sent.get("salted", ())
         servings = [
-            Serving.of(replay, "", self.columns, self.line, salted, share, replay.processes) for share in shares
+            Serving.of(replay, "", self.columns, self.line, salted, share, replay.processes, self.partition_by)
+            for share in shares
         ]
         self._tasks = [settings.model_copy(update={"serving": serving}).model_dump_json() for serving in servings]
         self._processes: list[Child] = []

@@ -91,7 +91,7 @@ class Laps:
 
     def plain(self, batch: pa.RecordBatch, queue: int, row: int) -> pa.RecordBatch:
         """The rows of a queue from that one on, which are of one loop, with the ids of the stream."""
-        return self.ids.plain(batch, Turn(self.round, row // self.rows[queue]))
+        return self.ids.plain(batch, Turn(self.round, row // max(1, self.rows[queue])))
 
 
 def _step(name: str, table: pa.Table) -> int:

@@ -57,13 +57,15 @@ class Driver:
         self._replays = [Replay(one) for one in (stream, *others)]
         self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
         self.partitions = range(share[0], replay.partitions, share[1])
-        self.serving = Serving.of(replay, sha256, stream.columns, stream.line, salted, share)
+        self.serving = Serving.of(
+            replay, sha256, stream.columns, stream.line, salted, share, partition_by=stream.partition_by
+        )
         self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
         self._attempt: Attempt | None = None
         for one in self._replays:
             one.split(self.partitions, replay.partitions)
         # a process's first batch loads code: make it now, not within a trial
-        Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, replay.partitions).next_batch(1)
+        Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, 1).next_batch(1)
         #: set by process.py: closes the connections of other attempts
         self.drop_others: Callable[[str], None] = lambda _name: None
 
@@ -154,14 +156,14 @@ class Driver:
     # -- what the controller says
 
     def _open(self, request: requests.Open) -> Answer:
-        share = len(self.partitions) / self._settings.partitions
         rate, seconds, settings = check_rate(request.rate), check_seconds(request.seconds), self._settings
         fits = fitting_rows(settings.max_memory_mb)
         behind_s = check_seconds(request.behind_s) if request.behind_s else 0.0
         replay = self._replay_of(request.stream)
+        share = replay.share(self.partitions, settings.partitions)
         plan = schedule_of(settings, replay, rate, seconds, behind_s)
         capacity = max(LEAST_CAPACITY, min(fits, math.ceil((settings.queue_seconds + behind_s) * rate * share)))
-        hold = None if request.hold is None else self._share_of(request.hold)
+        hold = None if request.hold is None else math.ceil(request.hold * share)
         marking = Marking(tuple(request.ids), request.round)
         try:
             ids = replay.ids(marking.columns)
@@ -171,11 +173,14 @@ class Driver:
         with self._lock:
             if self._attempt is not None:
                 self._end(self._attempt, self._clock.wall())
-            queues = Queues(len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold)
+            queues = Queues(
+                len(self.partitions), capacity, memory_rows=max(fits, 2 * LEAST_CAPACITY), hold=hold,
+                shares=[replay.share([p], settings.partitions) / share for p in self.partitions],
+            )  # fmt: skip
             horizon = max(self._horizon_ps, request.beyond_us * PS["us"])
             self._attempt = Attempt(
                 request.attempt, rate * share, seconds, plan, queues, replay, self.partitions, settings.partitions,
-                request.stream, hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows,
+                share, request.stream, hold is not None, behind_s, marking=marking, ids=ids, lap_rows=lap_rows,
                 horizon_ps=horizon, clock=self._clock,
             )  # fmt: skip
         self.drop_others(request.attempt)
@@ -205,7 +210,7 @@ class Driver:
         """Keeps so many rows waiting, or goes on at the rate, with that stream; returns its first row of all queues."""
         attempt, number = self._current(), request.stream
         if request.rows is not None:
-            attempt.queues.hold(self._share_of(request.rows))
+            attempt.queues.hold(math.ceil(request.rows * attempt.share))
         if number is not None and number != attempt.stream:
             if request.first <= (latest := attempt.latest):
                 raise Refused(
@@ -228,16 +233,12 @@ class Driver:
             "clock": [sample for sample in list(queues.clock) if sample.wall_ns > since_ns],
         }
 
-    def _share_of(self, rows: int) -> int:
-        """Share of `rows` rows that falls on this process, rounded up."""
-        return math.ceil(rows * len(self.partitions) / self._settings.partitions)
-
     def _status(self) -> DriverStatus:
         attempt, now = self._current(), self._clock.wall()
         memory = self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)
         cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
-        speed = attempt.replay.speed(attempt.rate * self._settings.partitions)
+        speed = attempt.replay.speed(attempt.rate / attempt.share)
         return {
             **attempt.about(),
             "memory_rows": fitting_rows(self._settings.max_memory_mb),
@@ -245,7 +246,7 @@ class Driver:
             "partitions": len(self.partitions),
             **attempt.queues.state(now),
             **attempt.laps(),
-            "stream_seconds_per_second": speed / len(self.partitions),
+            "stream_seconds_per_second": speed,
             "cpu_seconds": cpu_s - attempt.cpu_begin_s,
             "memory_bytes": memory,
             "peak_memory_bytes": self._peak_bytes,
@@ -301,7 +302,7 @@ class Driver:
                 due = [number for number, feed in enumerate(feeds) if feed.last_wall < until_ns]
                 if not due:
                     break
-                number = min(due, key=lambda number: feeds[number].position)
+                number = min(due, key=lambda number: feeds[number].position / feeds[number].rows)
                 batch, walls = feeds[number].next_batch(rows)
                 attempt.queues.append(number, batch, walls)
             behind = self._clock.wall() - np.maximum(walls, attempt.start_wall_ns)

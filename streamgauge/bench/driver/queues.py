@@ -6,8 +6,9 @@ outgrows its capacity overflows, and the trial ends there.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +53,15 @@ class Queues:
 
     capacity_rows: most rows offered and not planned, over all queues. memory_rows: most rows offered and not committed.
     Beyond either, the trial ends by overflow. hold: a closed loop instead, to measure what a batch costs: at most so
-    many rows wait, and the rest of the stream is held back.
+    many rows wait, and the rest of the stream is held back. shares: of these rows, that each partition has; by default
+    they are equal.
     """
 
     def __init__(
-        self, partitions: int, capacity_rows: int, *, memory_rows: int | None = None, hold: int | None = None
-    ) -> None:
+        self, partitions: int, capacity_rows: int, *, memory_rows: int | None = None, hold: int | None = None,
+        shares: Sequence[float] = (),
+    ) -> None:  # fmt: skip
+        self._shares = shares or [1 / partitions] * partitions
         self._queues = [Queue() for _ in range(partitions)]
         self._changed = threading.Condition()
         self.capacity_rows, self._hold = capacity_rows, hold
@@ -227,14 +231,19 @@ class Queues:
         if self.finished or now_ns < self.from_ns or (self.overflow and self._hold is None):
             return [queue.offered for queue in self._queues]
         now_ns = now_ns if self.until_ns is None else min(now_ns, self.until_ns - 1)
-        room = None if self._hold is None else -(-self._hold // len(self._queues))
-        offered = [queue.reveal(now_ns, room) for queue in self._queues]
+        offered = [queue.reveal(now_ns, room) for queue, room in zip(self._queues, self._rooms(), strict=True)]
         waiting = sum(offered) - sum(queue.planned for queue in self._queues)
         kept = sum(offered) - sum(queue.committed for queue in self._queues)
         full = waiting >= self.capacity_rows - len(self._queues)
         if full or kept >= self._memory_rows:
             self.overflow, self.uncommitted = True, not full and 2 * waiting < kept
         return offered
+
+    def _rooms(self) -> list[int | None]:
+        """Most rows that may wait in each queue."""
+        hold = self._hold
+        # rounded before it is rounded up, as 3 * (1 / 3) might be more than 1
+        return [None if hold is None else math.ceil(round(hold * share, 6)) for share in self._shares]
 
     def _check(self, offsets: Mapping[int, int], *, commit: bool = False) -> None:
         for partition, offset in offsets.items():

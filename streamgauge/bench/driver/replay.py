@@ -2,15 +2,17 @@
 
 The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), seq continues, and ids are others
 (driver/ids.py). Event i of the
-(densified) stream goes to partition i mod P, so each partition keeps stream order and is a plain slice of a table that
-is prepared once. `densify: k` puts k copies of each event side by side under salted keys: text keys get the suffix
-"#copy", whole-number keys become key·k + copy, seq becomes seq·k + copy.
+(densified) stream goes to partition i mod P, or to that of its key as Kafka's Java client deals keys. So each partition
+keeps stream order, and is a table that is prepared once.
+
+`densify: k` puts k copies of each event side by side under salted keys: text keys get the suffix "#copy", whole-number
+keys become key·k + copy, seq becomes seq·k + copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,9 @@ from streamgauge.base.units import PS, Tick
 from streamgauge.bench.driver.floats import plain_floats
 from streamgauge.bench.driver.ids import Ids, Turn
 from streamgauge.bench.driver.marking import UNMARKED, Marking
+from streamgauge.bench.driver.passing import Passing
 from streamgauge.bench.driver.schedule import Ints, Loop, Schedule
+from streamgauge.streams.kafka.partitioner import partitions_of
 
 MAX_BYTES = 2_000_000_000  # of one in-memory stream: Arrow's text offsets are 32 bits
 DAY_PS = PS["d"]
@@ -60,6 +64,7 @@ class Stream:
     tick: Tick
     columns: dict[str, str]
     rows_in_artifact: int
+    partition_by: str | None = None  # column of the keys
 
     @property
     def line(self) -> bool:
@@ -98,6 +103,7 @@ def load_stream(
     max_memory_mb: int = 1024,
     densify: int = 1,
     salted: Sequence[str] = (),
+    partition_by: str | None = None,
 ) -> Stream:
     """Reads the parts in order. Keeps the prefix that fits half of max_memory_mb (the queues take the other half).
 
@@ -125,7 +131,8 @@ def load_stream(
     if total and not kept:
         raise UserError(f"replay.max_memory_mb: found {max_memory_mb}, too small for one batch of the stream; raise it")
     table = pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in wanted})
-    return densified(make_stream(plain_floats(table), tick, columns, total), densify, salted)
+    whole = replace(make_stream(plain_floats(table), tick, columns, total), partition_by=partition_by)
+    return densified(whole, densify, salted)
 
 
 def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
@@ -148,31 +155,8 @@ def densified(stream: Stream, copies: int, salted: Sequence[str]) -> Stream:
             changed[name] = pc.add(pc.multiply(old, copies), pa.array(copy))
         else:
             raise UserError(f"replay.densify: key column {name!r} is {kind}, allowed: declared string or int64 columns")
-    return Stream(
-        replaced(table, changed).combine_chunks(), stream.tick, stream.columns, stream.rows_in_artifact * copies
-    )
-
-
-class Passing:
-    """Finds the event that first brought the running maximum to an event's time, through all loops."""
-
-    def __init__(self, event_time: Ints, shift: int) -> None:
-        self._event_time, self._shift = event_time, shift
-        self._maximum = np.maximum.accumulate(event_time)
-        top = int(self._maximum[-1])
-        self._back = -((event_time - top) // -shift)  # ceil((event_time − top) / shift): ≤ 0, loops earlier
-        self._at = np.searchsorted(self._maximum, event_time - self._back * shift)
-
-    def first(self, loop: Ints, at: Ints) -> Ints:
-        """Index of the first event f with event_time(f) ≥ that of event `at` of loop `loop`."""
-        count = len(self._event_time)
-        where = (loop + self._back[at]) * count + self._at[at]
-        early = np.flatnonzero(loop + self._back[at] < 0)  # there is nothing before loop 0
-        if len(early):
-            times = self._event_time[at[early]] + loop[early] * self._shift
-            where[early] = np.searchsorted(self._maximum, times)
-        first: Ints = where
-        return first
+    made = replaced(table, changed).combine_chunks()
+    return replace(stream, table=made, rows_in_artifact=stream.rows_in_artifact * copies)
 
 
 class Replay:
@@ -188,6 +172,7 @@ class Replay:
         self.passing = Passing(self.event_time, self.loop.shift)
         #: of each event, in the order of the stream
         self.out_of_order = self.event_time < np.maximum.accumulate(self.event_time)
+        self._dealt: dict[int, Ints] = {}  # by the number of partitions
         self._parts: dict[tuple[int, int], pa.Table] = {}
         self._ids: dict[tuple[str, ...], Ids] = {}
 
@@ -198,14 +183,30 @@ class Replay:
         for partition in wanted:
             self.part(partition, partitions)
 
+    def rows(self, partition: int, partitions: int) -> Ints:
+        """Numbers of the events of a partition: every P-th one, or those of its keys."""
+        key = self.stream.partition_by
+        if key is None or partitions == 1:
+            return np.arange(partition, self.count, partitions)
+        if partitions not in self._dealt:
+            self._dealt[partitions] = partitions_of(self.stream.table.column(key), partitions)
+        return np.flatnonzero(self._dealt[partitions] == partition)
+
     def part(self, partition: int, partitions: int) -> pa.Table:
-        """Rows of a partition, which are every P-th of the stream; made once."""
+        """Rows of a partition; made once."""
         if partitions == 1:
             return self.stream.table
         if (partition, partitions) not in self._parts:
-            rows = int64s(np.arange(partition, self.count, partitions))
+            rows = int64s(self.rows(partition, partitions))
             self._parts[partition, partitions] = self.stream.table.take(rows).combine_chunks()
         return self._parts[partition, partitions]
+
+    def share(self, wanted: Sequence[int], partitions: int) -> float:
+        """Share of the events that these partitions have."""
+        if self.stream.partition_by is None:
+            return len(wanted) / partitions
+        rows = sum(len(self.rows(partition, partitions)) for partition in wanted)
+        return float(rows / self.count)
 
     def ids(self, columns: Sequence[str]) -> Ids:
         """The ids of the stream, looked at once. Raises UserError for a column that cannot be one."""
@@ -261,7 +262,9 @@ class Feed:
             )
         self._replay, self._due, self._start = replay, schedule.due, start_wall_ns
         self._ids, self._round, self._before = replay.ids(marking.columns), marking.round, before or Before()
-        self._at = np.arange(partition, replay.count, partitions)
+        self._at = replay.rows(partition, partitions)
+        #: events of the partition in a loop; there may be none
+        self.rows = len(self._at)
         table = replay.part(partition, partitions)
         self._fixed = {
             name: table.column(name).chunk(0)
@@ -270,7 +273,7 @@ class Feed:
         }
         self._moving = {name: ints(table.column(name).chunk(0)) for name in ("ingestion_time", "seq", "event_time")}
         self.position = 0
-        self.last_wall = start_wall_ns  # of the last row given
+        self.last_wall = start_wall_ns if self.rows else LARGEST  # of the last row given
 
     def out_of_order(self, rows: int) -> int:
         """Events out of order among the first `rows` rows of the partition in the first loop."""
@@ -278,7 +281,7 @@ class Feed:
 
     def loops(self, rows: int) -> int:
         """Number of loops that the first `rows` rows span, at least 1."""
-        return max(0, rows - 1) // len(self._at) + 1
+        return max(0, rows - 1) // max(1, self.rows) + 1
 
     def latest(self) -> int:
         """The latest time in ticks of all loops that were begun."""
@@ -296,8 +299,8 @@ class Feed:
         Raises UserError when a time passes 64 bits.
         """
         replay, schema = self._replay, self._replay.stream.schema
-        loop, first = divmod(self.position, len(self._at))
-        last = min(first + rows, len(self._at))
+        loop, first = divmod(self.position, self.rows)
+        last = min(first + rows, self.rows)
         count = last - first
         self.position += count
         at = self._at[first:last]

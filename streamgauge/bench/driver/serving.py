@@ -13,6 +13,7 @@ class Serving(Offered):
 
     stream: SHA-256 of its rows, as its manifest says. columns: names with their types; None for all. max_memory_mb: of
     this process; it decides which prefix of a large stream is replayed. share: "i/n" for process i of n.
+    partition_by: column whose values decide the partition; None for turns.
     """
 
     stream: str = ""
@@ -20,6 +21,7 @@ class Serving(Offered):
     line: bool = False
     salted: tuple[str, ...] = ()
     share: str = "0/1"
+    partition_by: str | None = None
 
     @classmethod
     def of(
@@ -31,13 +33,17 @@ class Serving(Offered):
         salted: Sequence[str],
         share: tuple[int, int],
         processes: int = 1,
+        partition_by: str | None = None,
     ) -> Serving:
         """Returns a share of what is offered. processes: number of those that divide its memory."""
         shared = offered.model_dump(include={*Offered.model_fields})
         shared["max_memory_mb"] = max(1, offered.max_memory_mb // processes)
         keys = tuple(sorted(salted)) if offered.densify > 1 else ()
         text = f"{share[0]}/{share[1]}"
-        return cls(**shared, stream=stream, columns=dict(columns), line=line, salted=keys, share=text)
+        return cls(
+            **shared, stream=stream, columns=dict(columns), line=line, salted=keys, share=text,
+            partition_by=partition_by,
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object that is sent over the wire."""
@@ -58,6 +64,8 @@ class Serving(Offered):
             case "salted":
                 options = " ".join(f"--salt {column}" for column in self.salted)
                 return f"with {options}" if options else "without --salt"
+            case "partition_by" if mine is None:
+                return "without --partition-by"
         return f"with --{name.replace('_', '-')} {','.join(self.columns or ()) if name == 'columns' else mine}"
 
 

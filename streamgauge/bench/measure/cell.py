@@ -335,7 +335,7 @@ def ready(
     needed = {name: declared[name] for name in names if name is not None}
     fleet = made(
         stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
-        line=query.line or system.lines, salted=salted(workload), others=rest,
+        line=query.line or system.lines, salted=salted(workload), others=rest, partition_by=system.partition_by,
     )  # fmt: skip
     with fleet as processes:
         plan = CellPlan(cells, workload, system, benchmark.replay, benchmark.search)

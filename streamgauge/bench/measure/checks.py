@@ -40,6 +40,8 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     if load:
         check_sections(benchmark)
     columns = benchmark.source.kinds
+    for system in benchmark.systems:
+        system.check_columns(columns)
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"

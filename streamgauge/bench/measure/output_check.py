@@ -74,7 +74,7 @@ def _offered(
     loaded = load_stream(
         stream.files(), fleet.tick, fleet.columns,
         line=fleet.line, max_memory_mb=max(1, replay.max_memory_mb // replay.shares),
-        densify=replay.densify, salted=salted(workload),
+        densify=replay.densify, salted=salted(workload), partition_by=fleet.partition_by,
     )  # fmt: skip
     marking = Marking(tuple(drivers[0]["ids"]), drivers[0]["round"])
     return offered_rows(loaded, [[count - 1 for count in driver["offered"]] for driver in drivers], marking)

@@ -23,6 +23,9 @@ from streamgauge.bench.oracle.locked import limited, literal, locked, quoted
 WALLS = ("event_wall", "offered_wall")
 #: a column of the offered rows: true for those that the job took before the trial
 EARLIER = "streamgauge_earlier"
+#: another one: the partition of the row
+PARTITION = "streamgauge_partition"
+_OURS = f"sentinel, {EARLIER}, {PARTITION}"
 _SHOWN = 120
 _LOOK_S = 5.0
 _ORDER = "order by offered_wall, seq rows between unbounded preceding and current row"
@@ -135,7 +138,7 @@ class Answers:
 
     def compare(self, sql: str, key: Sequence[str], lateness_ms: float | None) -> tuple[OwnCheck, Timed]:
         """Compares with the SQL's answer; the timed answers are the first of each key. Raises UserError for bad SQL."""
-        plain = f"create or replace view events as select * exclude (sentinel, {EARLIER}) from offered"
+        plain = f"create or replace view events as select * exclude ({_OURS}) from offered"
         self._base.execute(f"{plain} where not sentinel")
         columns = self._asked(sql, "expected")
         names = [name for name in columns if name not in WALLS]

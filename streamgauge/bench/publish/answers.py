@@ -15,7 +15,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.oracle.own_sql import EARLIER, WALLS, Timed
+from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION, WALLS, Timed
 from streamgauge.bench.publish.publisher import HALF_MS_NS
 from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
 
@@ -122,13 +122,18 @@ def offered(folder: Path, queues: int, earlier: Sequence[Path] = ()) -> pa.Table
 
 
 def _offered(folder: Path, queues: int) -> pa.Table:
-    names = [*(f"events-{number}.arrow" for number in range(queues)), *([WARM] if (folder / WARM).exists() else [])]
     try:
-        tables = [(name == WARM, pa.ipc.open_stream(str(folder / name)).read_all()) for name in names]
-        parts = [table.append_column(EARLIER, pa.repeat(pa.scalar(warm), table.num_rows)) for warm, table in tables]
+        parts = [pa.ipc.open_stream(str(folder / WARM)).read_all()] if (folder / WARM).exists() else []
+        for number in range(queues):
+            table = pa.ipc.open_stream(str(folder / f"events-{number}.arrow")).read_all()
+            parts.append(table.append_column(PARTITION, pa.repeat(pa.scalar(number, pa.int64()), table.num_rows)))
     except (OSError, pa.ArrowException) as problem:
         raise UserError(f"the offered rows cannot be read: {problem}") from None
-    return pa.concat_tables(parts)
+    warm = len(parts) > queues
+    return pa.concat_tables(
+        table.append_column(EARLIER, pa.repeat(pa.scalar(warm and not number), table.num_rows))
+        for number, table in enumerate(parts)
+    )
 
 
 def report(wire: Connection, attempt: str, timed: Timed, clock: Sequence[int] | None) -> None:

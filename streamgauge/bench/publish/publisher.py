@@ -194,6 +194,8 @@ class Publisher:
                 if sum(batch.num_rows for batch in batches) < FEW_ROWS:
                     self._stop.wait(PAUSE_S)  # else it would ask for each row by itself
                 for batch in map(self._mover.moved, batches):
+                    if is_last := batch.column("sentinel")[batch.num_rows - 1].as_py():  # it comes by itself
+                        batch = self._task.form.filled(batch, number, len(self._counts))
                     self._produce(number, batch)
                     if kept is not None:
                         # those of a closed loop warm later trials up, as other events
@@ -204,7 +206,7 @@ class Publisher:
                     if kept is not None and self._counts[number] >= (self._task.kept or math.inf):
                         kept.close()
                         kept = None
-                    if batch.column("sentinel")[batch.num_rows - 1].as_py():
+                    if is_last:
                         self.finished += 1
                         if kept is not None:
                             kept.close()
@@ -228,12 +230,12 @@ class Publisher:
         """Produces the rows; of every so many records one tells when the broker appended it."""
         offered = ints(batch.column("offered_wall")).tolist()
         produce, topic, last = self._producer.produce, self._task.topic, len(offered) - 1
-        for at, (value, time_ms, headers) in enumerate(self._records(batch, self._task.attempt)):
+        for at, (value, key, time_ms, headers) in enumerate(self._records(batch, self._task.attempt)):
             # an idempotent producer loses no record between two that arrive: these tell of the others
             report = self._reported(offered[at]) if every and (not at % every or at == last) else None
             while True:
                 try:
-                    produce(topic, value, partition=number, timestamp=time_ms, headers=headers, on_delivery=report)
+                    produce(topic, value, key, number, report, timestamp=time_ms, headers=headers)
                     break
                 except BufferError:
                     self._seen.full += 1

@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.base.arrow import int64s, ints, replaced
+from streamgauge.base.arrow import Ints, int64s, ints, replaced
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.ids import Laps, Turn
+from streamgauge.bench.oracle.own_sql import PARTITION
 from streamgauge.bench.publish.moving import in_event_time
 from streamgauge.streams.kafka.clients import Access, broker_errors
 from streamgauge.streams.kafka.records import Form
@@ -41,14 +42,16 @@ _PRODUCER = {"enable.idempotence": True, "linger.ms": 2, "queue.buffering.max.me
 
 @dataclass(frozen=True)
 class Begin:
-    """The kept rows of each queue, as many of each.
+    """The kept rows of all queues, in the order in which they were offered.
 
-    laps: of the round to which the rows of all passes belong.
+    queue, lap: of each row. laps: of the round to which the rows of all passes belong.
     ticks, seqs: distance in event time and in seq of a row in one pass to the same row in the next one. The last pass
     lies before the stream.
     """
 
-    tables: list[pa.Table]
+    table: pa.Table
+    queue: Ints
+    lap: Ints
     tick: Tick
     laps: Laps
     ticks: int
@@ -57,26 +60,25 @@ class Begin:
 
     @property
     def rows(self) -> int:
-        """Rows of a queue in all passes."""
-        rows: int = self.tables[0].num_rows
-        return self.passes * rows
+        """Rows of all passes."""
+        return self.passes * len(self.queue)
 
-    def part(self, queue: int, at: int, most: int) -> pa.RecordBatch:
-        """The next rows of a queue, at most so many, after `at` rows of all passes."""
-        rows, lap_rows = self.tables[queue].num_rows, self.laps.rows[queue]
-        number, row = divmod(at, rows)
-        end, pieces = min(rows, row + most), []
+    def part(self, at: int, most: int) -> tuple[pa.RecordBatch, Ints]:
+        """The next rows and their queues, at most so many, after `at` rows of all passes."""
+        number, first = divmod(at, len(self.queue))
+        row, end, pieces = first, min(len(self.queue), first + most), []
         while row < end:
-            lap = row // lap_rows
-            turn = Turn(self.laps.round, number * -(-rows // lap_rows) + lap)
-            piece = self.tables[queue].slice(row, min(end, (lap + 1) * lap_rows) - row)
+            lap = int(self.lap[row])
+            turn = Turn(self.laps.round, number * (int(self.lap[-1]) + 1) + lap)
+            piece = self.table.slice(row, min(end, int(np.searchsorted(self.lap, lap + 1))) - row)
             pieces.append(self.laps.ids.marked(piece, turn))
             row += piece.num_rows
         batch = pa.concat_tables(pieces).combine_chunks().to_batches()[0]
         back = self.passes - number
         event_time, seq = ints(batch.column("event_time")), ints(batch.column("seq"))
         # -1 is the sentinel's seq
-        return in_event_time(batch, event_time - back * self.ticks, seq - back * self.seqs - 1, self.tick)
+        moved = in_event_time(batch, event_time - back * self.ticks, seq - back * self.seqs - 1, self.tick)
+        return moved, self.queue[first:end]
 
 
 def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps, first: int | None = None) -> Begin | None:
@@ -94,15 +96,26 @@ def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps, first: int | Non
             tables.append(table.filter(pc.invert(table.column("sentinel"))).combine_chunks())
     if len(tables) != queues or not all(table.num_rows for table in tables):
         return None
-    rows = min(table.num_rows for table in tables)
-    tables = [table.slice(0, rows).combine_chunks() for table in tables]
-    times = [ints(table.column("event_time").chunk(0)) for table in tables]
-    least, most = min(int(time.min()) for time in times), max(int(time.max()) for time in times)
-    ticks = most - least + max(1, (most - least) // (rows * queues))
-    last = max(int(ints(table.column("seq").chunk(0)).max()) for table in tables)
+    queue = np.repeat(np.arange(queues), [table.num_rows for table in tables])
+    lap = np.concatenate([np.arange(table.num_rows) // rows for table, rows in zip(tables, laps.rows, strict=True)])
+    whole = pa.concat_tables(tables).combine_chunks()
+    walls = _ints(whole, "offered_wall")
+    order = np.lexsort((walls, lap))
+    # up to where the rows of every queue are known
+    order = order[: 1 + min(int(np.flatnonzero(queue[order] == number)[-1]) for number in range(queues))]
+    whole = whole.take(int64s(order)).combine_chunks()
+    least, most = int(_ints(whole, "event_time").min()), int(_ints(whole, "event_time").max())
+    ticks = most - least + max(1, (most - least) // len(order))
+    last = int(_ints(whole, "seq").max())
     passes = min(PASSES, (least - (first or 0)) // ticks)  # none begins before 1970, if the stream allows
     passes = passes if first is not None else max(1, passes)
-    return Begin(tables, tick, laps, ticks, last + 1, passes) if passes > 0 else None
+    if passes <= 0:
+        return None
+    return Begin(whole, queue[order], lap[order], tick, laps, ticks, last + 1, passes)
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    return ints(table.column(name).chunk(0))
 
 
 class Ahead:
@@ -130,13 +143,17 @@ class Warming:
         *, rate: float, is_batched: bool,
     ) -> None:  # fmt: skip
         self._access, self._topic, self._attempt, self._begin, self._seconds = access, topic, attempt, begin, seconds
-        self._records = form.records(begin.tables[0].schema)
-        queues = len(begin.tables)
-        least = max(queues, round(AHEAD_S * rate))
+        self._records, self._queues = form.records(begin.table.schema), len(begin.laps.rows)
+        least = max(self._queues, round(AHEAD_S * rate))
         self._ahead = Ahead(least, is_batched=is_batched)
-        self._chunk = max(1, min(CHUNK_ROWS, HELD // queues, least // (4 * queues)))
-        #: rows of each partition that come before the trial's
-        self.base = [0] * queues
+        self._chunk = max(1, min(CHUNK_ROWS * self._queues, HELD, least // 4))
+        self._at = 0
+        self._base = np.zeros(self._queues, np.int64)
+
+    @property
+    def base(self) -> list[int]:
+        """Rows of each partition that come before the trial's."""
+        return list(map(int, self._base))
 
     def run(self, file: Path, committed: Callable[[], int], over: Callable[[float], bool], longest_s: float) -> bool:
         """Returns once the job has taken all that was published; False if it has not, or if `over` became true.
@@ -149,35 +166,33 @@ class Warming:
         with broker_errors(self._access, "the producer cannot be made"):
             producer = Producer({**self._access.settings(), **_PRODUCER})
         begun = time.monotonic()
-        with closing(pa.ipc.new_stream(str(file), self._begin.tables[0].schema)) as out:
-            while time.monotonic() - begun < self._seconds and self.base[0] < self._begin.rows:
+        schema = self._begin.table.schema.append(pa.field(PARTITION, pa.int64()))
+        with closing(pa.ipc.new_stream(str(file), schema)) as out:
+            while time.monotonic() - begun < self._seconds and self._at < self._begin.rows:
                 taken = committed()
-                more = taken + self._ahead.look(taken) - sum(self.base)
-                for _ in range(math.ceil(more / (self._chunk * len(self.base)))):
-                    if len(producer) > HELD or self.base[0] == self._begin.rows or over(0):
+                more = taken + self._ahead.look(taken) - self._at
+                for _ in range(math.ceil(more / self._chunk)):
+                    if len(producer) > HELD or self._at == self._begin.rows or over(0):
                         break
                     self._publish(producer, out)
                 producer.poll(0)
                 if over(LOOK_S):
                     return False
         producer.flush(FLUSH_S)
-        while committed() < sum(self.base):
+        while committed() < self._at:
             if over(0.1) or time.monotonic() - begun > self._seconds + longest_s:
                 return False
         return True
 
     def _publish(self, producer: Any, out: Any) -> None:
-        """Publishes the next chunk of each queue, row by row in turns, as a trial offers them."""
-        queues = len(self.base)
-        records = []
-        for partition, at in enumerate(self.base):
-            batch = self._begin.part(partition, at, self._chunk)
-            # before every instant of the trial, whose backlog is due before its start
-            walls = int64s(1 + partition + queues * (at + np.arange(batch.num_rows)))
-            batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})
-            records.append(self._records(batch, self._attempt))
-            out.write_batch(batch)
-            self.base[partition] += batch.num_rows
-        for row in zip(*records, strict=True):
-            for partition, (value, time_ms, headers) in enumerate(row):
-                producer.produce(self._topic, value, partition=partition, timestamp=time_ms, headers=headers)
+        """Publishes the next rows, in the order in which a trial offers them."""
+        batch, queue = self._begin.part(self._at, self._chunk)
+        # before every instant of the trial, whose backlog is due before its start
+        walls = int64s(1 + self._at + np.arange(batch.num_rows))
+        batch = replaced(batch, {"offered_wall": walls, "event_wall": walls})
+        made = self._records(batch, self._attempt)
+        for partition, (value, key, time_ms, headers) in zip(queue.tolist(), made, strict=True):
+            producer.produce(self._topic, value, key, partition, timestamp=time_ms, headers=headers)
+        out.write_batch(batch.append_column(PARTITION, int64s(queue)))
+        self._at += batch.num_rows
+        self._base += np.bincount(queue, minlength=self._queues)

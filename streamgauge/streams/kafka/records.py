@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.base.arrow import ints
+from streamgauge.base.arrow import ints, replaced
 from streamgauge.base.units import PS, Tick
 from streamgauge.streams.kafka import avro
+from streamgauge.streams.kafka.partitioner import key_of, texts
 from streamgauge.streams.kafka.registry import PREFIX
 from streamgauge.streams.kafka.schemas import OWN
 
 Headers = list[tuple[str, str]]
-#: value, time in ms since 1970 (0: that of the producer), and headers
-Record = tuple[bytes, int, Headers | None]
+#: value, key, time in ms since 1970 (0: that of the producer), and headers
+Record = tuple[bytes, bytes | None, int, Headers | None]
+Scalar = str | int | float | None
+#: what the sentinel has in a column about which nobody says anything
+_DEFAULTS: dict[str, Scalar] = {"string": "sentinel", "int64": -1, "double": -1.0}
 #: JSON must escape these; a text without them needs only its quotes
 _SPECIAL = r'[\x00-\x1f"\\]'
 
@@ -30,6 +34,7 @@ class Form:
 
     values: format of a value. headers: whether there are some. line: template of the sentinel's line.
     by_event: a record bears its event's time, in whole milliseconds. schema_id: number of the schema in a registry.
+    key: column of the records' keys, if they have some. sentinel: what the sentinel has in some columns.
     """
 
     values: str
@@ -38,6 +43,8 @@ class Form:
     line: str = ""
     by_event: bool = False
     schema_id: int | None = None
+    key: str | None = None
+    sentinel: Mapping[str, Scalar] = field(default_factory=dict)
 
     def records(self, schema: pa.Schema) -> Callable[[pa.RecordBatch, str], Iterator[Record]]:
         """Returns a function that makes the records of rows of that schema, for an attempt. Raises UserError."""
@@ -45,9 +52,25 @@ class Form:
 
         def made(rows: pa.RecordBatch, attempt: str) -> Iterator[Record]:
             named = headers(rows, attempt, wanted=self.headers)
-            return zip(values(rows), self._times(rows), named, strict=True)
+            return zip(values(rows), self._keys(rows), self._times(rows), named, strict=True)
 
         return made
+
+    def filled(self, sentinel: pa.RecordBatch, partition: int, partitions: int) -> pa.RecordBatch:
+        """The sentinel as it stands in that partition: with a key of its own, and without nulls of our own accord."""
+        columns = {}
+        for one in sentinel.schema:
+            if one.name in OWN or (self.values == "line" and one.name != self.key):
+                continue
+            value = key_of(partition, partitions, one.type) if one.name == self.key else _DEFAULTS[str(one.type)]
+            columns[one.name] = pa.array([self.sentinel.get(one.name, value)], one.type)
+        return replaced(sentinel, columns)
+
+    def _keys(self, rows: pa.RecordBatch) -> list[bytes | None]:
+        if self.key is None:
+            return [None] * rows.num_rows
+        keys: list[bytes | None] = texts(rows.column(self.key)).to_pylist()
+        return keys
 
     def _times(self, rows: pa.RecordBatch) -> list[int]:
         if not self.by_event:

@@ -21,7 +21,10 @@ def compared(wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, li
     from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
     if not topic.values:
-        raise UserError("the job wrote nothing to its output topic")
+        raise UserError(
+            "the job took all rows and wrote nothing to its output topic; if it waits for later events, it ignores the "
+            "sentinel, whose values the key sentinel sets"
+        )
     values = _objects(topic.values, wanted.format, decoder)
     rows = offered(trial.rows, trial.queues, trial.job.trials)
     with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:

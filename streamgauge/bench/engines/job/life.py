@@ -108,7 +108,7 @@ class Trial:
         """Returns what is known of a job that has ended, in one line."""
         command = self.job.command
         sentinel = (
-            "; the stream had ended: does the job refuse the sentinel, whose declared columns are null?"
+            "; the stream had ended: does the job refuse the sentinel? the key sentinel sets its values"
             if self.follower.over
             else ""
         )

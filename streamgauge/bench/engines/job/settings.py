@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
@@ -27,6 +27,7 @@ from streamgauge.streams.kafka.records import Form
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
 _PLACE = re.compile(r"\{([a-z]+)\}")
+_OF_KIND = {"string": str, "int64": int, "float64": int | float}
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
 
 
@@ -161,9 +162,15 @@ class JobSettings(System):
         default="append",
         description="time of a record: when the broker appends it, or that of the event in whole milliseconds",
     )
-    sentinel: str | None = Field(
+    key: str | None = Field(
         default=None,
-        description="format line: the line of an event far in the future, by {time:%Y-%m-%d}, {s}, {ms}, {us}, {ns}",
+        description="column of type string or int64 whose text is a record's key, and decides its partition as Kafka's "
+        "Java client does",
+    )
+    sentinel: str | dict[str, StrictStr | StrictInt | StrictFloat | None] | None = Field(
+        default=None,
+        description="values that the sentinel has in some columns; format line: the line of an event far in the "
+        "future, by {time:%Y-%m-%d}, {s}, {ms}, {us}, {ns}",
     )
     progress: JobProgress = Field(
         default=JobProgress(group="{group}"), description="source of the job's progress; by default its consumer group"
@@ -188,12 +195,12 @@ class JobSettings(System):
 
     @model_validator(mode="after")
     def _line_of_the_sentinel(self) -> Self:
-        if (self.format == "line") != (self.sentinel is not None):
+        if (self.format == "line") != isinstance(self.sentinel, str):
             raise ValueError(
                 "sentinel: needed by format line, and by that alone: the line of an event far in the future, such as "
-                "'{time:%Y-%m-%d %H:%M:%S},,'"
+                "'{time:%Y-%m-%d %H:%M:%S},,'; other formats take values of columns"
             )
-        if self.sentinel is not None:
+        if isinstance(self.sentinel, str):
             from datetime import UTC, datetime
 
             try:
@@ -270,12 +277,32 @@ class JobSettings(System):
         return self.format == "line"
 
     @property
+    def partition_by(self) -> str | None:
+        return self.key
+
+    def check_columns(self, columns: Mapping[str, str]) -> None:
+        named = [name for name, kind in columns.items() if kind in KINDS]
+        if self.key is not None and self.key not in named:
+            allowed = ", ".join(named) or "none"
+            raise UserError(
+                f"systems.{self.name}.key: found {self.key!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}"
+            )
+        for name, value in self.sentinel.items() if isinstance(self.sentinel, dict) else ():
+            if name not in columns:
+                raise UserError(f"systems.{self.name}.sentinel: found {name!r}, allowed: {', '.join(columns)}")
+            if value is not None and not isinstance(value, _OF_KIND[columns[name]]):
+                raise UserError(
+                    f"systems.{self.name}.sentinel.{name}: found {value!r}, allowed: a value of type {columns[name]}"
+                )
+
+    @property
     def since_1970(self) -> bool:
         return self.timestamp == "event"
 
     def form(self, tick: Tick) -> Form:
         """The form of its input's records. tick: of the stream."""
-        return Form(self.format, tick, self.headers, self.sentinel or "", self.since_1970)
+        line, given = (self.sentinel, {}) if isinstance(self.sentinel, str) else ("", self.sentinel or {})
+        return Form(self.format, tick, self.headers, line, self.since_1970, self.key, given)
 
     @property
     def start_s(self) -> float:

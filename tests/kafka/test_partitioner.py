@@ -1,0 +1,72 @@
+"""Keys are dealt over partitions as Kafka's own client deals them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.bench.publish.broker import jars
+from streamgauge.streams.kafka.partitioner import murmur2, partitions_of
+
+#: asks Kafka's own class for the partition of each line of the input
+JAVA = """
+import java.io.*; import java.nio.charset.StandardCharsets;
+import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
+public class Partitions {
+    public static void main(String[] given) throws IOException {
+        var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = lines.readLine()) != null; )
+            System.out.println(BuiltInPartitioner.partitionForKey(
+                line.getBytes(StandardCharsets.UTF_8), Integer.parseInt(given[0])));
+    }
+}
+"""
+
+
+def hash_of(key: bytes) -> int:
+    """MurmurHash2 in plain Python, byte by byte, after Austin Appleby's description."""
+    m, hashed = 0x5BD1E995, 0x9747B28C ^ len(key)
+    whole = len(key) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * m % 2**32
+        word = (word ^ (word >> 24)) * m % 2**32
+        hashed = (hashed * m % 2**32) ^ word
+    if tail := key[whole:]:
+        hashed = (hashed ^ int.from_bytes(tail, "little")) * m % 2**32
+    hashed = (hashed ^ (hashed >> 13)) * m % 2**32
+    return hashed ^ (hashed >> 15)
+
+
+@given(st.lists(st.binary(max_size=23)), st.integers(0, 3))
+def test_a_hash_is_murmur2(keys: list[bytes], skipped: int) -> None:
+    array = pa.array(keys, pa.binary())[skipped:]
+    assert murmur2(array).tolist() == [hash_of(key) for key in keys[skipped:]]
+
+
+@given(st.lists(st.none() | st.text(max_size=9)), st.integers(1, 7))
+def test_equal_keys_share_a_partition_and_rows_without_one_take_turns(keys: list[str | None], partitions: int) -> None:
+    wanted = [
+        number % partitions if key is None else (hash_of(key.encode()) & 0x7FFFFFFF) % partitions
+        for number, key in enumerate(keys)
+    ]
+    assert partitions_of(pa.chunked_array([keys], pa.string()), partitions).tolist() == wanted
+
+
+def test_whole_numbers_are_keys_in_decimal() -> None:
+    numbers = [0, -1, 10**18]
+    wanted = partitions_of(pa.array(list(map(str, numbers))), 5)
+    assert partitions_of(pa.array(numbers, pa.int64()), 5).tolist() == wanted.tolist()
+
+
+def test_partitions_are_those_of_kafka_s_own_client(tmp_path: Path) -> None:
+    (tmp_path / "Partitions.java").write_text(JAVA)
+    keys = ["", "a", "AA", "wörter", "ключ", "😀", *(f"key-{number}" for number in range(500)), "long " * 50]
+    done = subprocess.run(
+        ["java", "-cp", f"{jars('broker')}/*", str(tmp_path / "Partitions.java"), "12"],
+        input="".join(f"{key}\n" for key in keys), text=True, encoding="utf-8", capture_output=True, check=True,
+    )  # fmt: skip
+    assert partitions_of(pa.array(keys), 12).tolist() == list(map(int, done.stdout.split()))
