@@ -33,7 +33,8 @@ def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
         if system.adapter and stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
             spec = Spec.of(benchmark.workload(cell.workload), stream.manifest["columns"], whole=True)
             rules = rules_of(make_system(system, Path()), spec)
-            lost[cell.name] = dataclasses.asdict(own_speed(stream, spec, rules, benchmark.replay.partitions))
+            queues = benchmark.replay.partitions, system.partition_by
+            lost[cell.name] = dataclasses.asdict(own_speed(stream, spec, rules, *queues))
     return lost
 
 

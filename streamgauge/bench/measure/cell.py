@@ -63,9 +63,9 @@ class ReadyCell:
         self._loop: ClosedLoop | None = None
         self._has_started = self._has_taken = False
         self._runs = 0
-        spec, queues = Spec.of(self.workload, fleet.columns), plan.replay.partitions
+        spec, queues = Spec.of(self.workload, fleet.columns), (plan.replay.partitions, plan.system.partition_by)
         rules = rules_of(self._next(), spec)
-        self._losses = [own_speed(one, spec, rules, queues) for one in streams]
+        self._losses = [own_speed(one, spec, rules, *queues) for one in streams]
         self._ids = named_ids(plan.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed

@@ -17,29 +17,34 @@ from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import Rules
+from streamgauge.streams.kafka.partitioner import partitions_of
 from streamgauge.streams.lateness.loss import LossCount
 
 _PIECE_ROWS = 1 << 20
 
 
-def own_speed(stream: Artifact, spec: Spec, rules: Rules, queues: int = 1) -> Loss:
-    """Returns the loss by an engine's rules; queues: those over which the driver deals the events in turn."""
+def own_speed(stream: Artifact, spec: Spec, rules: Rules, queues: int = 1, partition_by: str | None = None) -> Loss:
+    """Returns the loss by an engine's rules.
+
+    queues: those over which the driver deals the events, in turn or by the keys in the column partition_by.
+    """
     if rules.kind == "never":
         return Loss(0, stream.manifest["events"], rules.kind, rules.pace.cadence)
-    count, pieces = LossCount(rules, queues), _pieces(stream, spec)
+    count, pieces = LossCount(rules, queues), _pieces(stream, spec, partition_by)
     for rows in [pa.concat_tables(pieces).combine_chunks()] if rules.by_key else pieces:
         event_us, arrival_us = (_us(rows, name, stream.manifest["tick"]) for name in ("event_time", "ingestion_time"))
         read, narrow = (None, None) if rules.kind == "tolerance" else _taken(rows, event_us, spec, rules)
         keys = numbered(rows[str(spec.key)]) if rules.by_key else None
-        count.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
+        queue = None if partition_by is None else partitions_of(rows[partition_by], queues)
+        count.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys, queue=queue)
     return count.loss()
 
 
-def _pieces(stream: Artifact, spec: Spec) -> Iterator[pa.Table]:
+def _pieces(stream: Artifact, spec: Spec, partition_by: str | None) -> Iterator[pa.Table]:
     """Yields the stream's rows in order, with the columns that decide what the query reads."""
     query = find(spec.query)
     filters = [name for frame in query.reads for name in frame]
-    names = ("ingestion_time", "event_time", "seq", *query.columns, *filters, spec.key, spec.value)
+    names = ("ingestion_time", "event_time", "seq", *query.columns, *filters, spec.key, spec.value, partition_by)
     wanted = [*dict.fromkeys(name for name in names if name is not None)]
     for file in stream.files():
         with parquet_file(file) as parquet:

@@ -21,8 +21,8 @@ CAUSES: dict[Cause, str] = {
     "replay.ids does not name?",
     "updates": "the job revises its answers: it must write only the last one of each key, or answer.key is too short",
     "sentinel": "the job answers the sentinel, whose time is far in the future, in another way than answer.sql",
-    "late": "an event came out of order in each of them: the job drops what is late; answer.lateness says from when it "
-    "may",
+    "late": "an event came out of order in each of them: the job drops what is late; answer.lateness or answer.grace "
+    "says from when it may",
     "last": "they are the last ones: the sentinel did not close the job's last windows, so the job ignores it or its "
     "time; the key sentinel sets its values",
 }

@@ -17,20 +17,35 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION, WALLS, Timed
 from streamgauge.bench.publish.publisher import HALF_MS_NS
+from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
+from streamgauge.streams.lateness.loss import LossCount
 
 EPOCH_NS = NS // 2
 LOOK_S = 0.1
 #: most records of one look, and seconds that it waits for them
 READ_RECORDS, READ_S = 10_000, 0.05
+_SHOWN = 120
 
 
 @dataclass(frozen=True)
 class Topic:
-    """The records of an output topic: values, and the instants at which the broker took them, ns."""
+    """The records of an output topic: values (None: a tombstone), instants at which the broker took them, and keys."""
 
-    values: list[bytes]
+    values: list[bytes | None]
     appended_ns: Ints
+    keys: list[bytes | None]
+
+    def last_of_each_key(self) -> Topic:
+        """Returns the last record of each key, without those of keys that a tombstone has removed. Raises UserError."""
+        last: dict[bytes, int] = {}
+        for at, key in enumerate(self.keys):
+            if key is None:
+                shown = (self.values[at] or b"")[:_SHOWN].decode(errors="backslashreplace")
+                raise UserError(f"answer.mode: found upsert, but an answer has no key: {shown!r}; allowed: append")
+            last[key] = at
+        kept = sorted(at for at in last.values() if self.values[at] is not None)
+        return Topic([self.values[at] for at in kept], self.appended_ns[kept], [self.keys[at] for at in kept])
 
 
 class Output:
@@ -75,7 +90,8 @@ class Output:
         """Returns all records up to the end of each partition."""
         from confluent_kafka import KafkaError, KafkaException
 
-        values: list[bytes] = []
+        values: list[bytes | None] = []
+        keys: list[bytes | None] = []
         stamps: list[int] = []
         ends: set[int] = set()
         with broker_errors(self._access, f"the topic {self._topic} cannot be read"):
@@ -85,7 +101,8 @@ class Output:
                 for message in self._consumer.consume(READ_RECORDS, READ_S):
                     last, error = time.monotonic(), message.error()
                     if error is None:
-                        values.append(message.value() or b"")
+                        values.append(message.value())
+                        keys.append(message.key())
                         stamps.append(message.timestamp()[1])
                     elif error.code() == KafkaError._PARTITION_EOF:
                         ends.add(message.partition())
@@ -93,7 +110,7 @@ class Output:
                         raise KafkaException(error)
                 if time.monotonic() - last > TIMEOUT_S:
                     raise UserError(f"the topic {self._topic} cannot be read: no record came for {TIMEOUT_S:g} s")
-        return Topic(values, np.array(stamps, np.int64) * 1_000_000 + HALF_MS_NS)
+        return Topic(values, np.array(stamps, np.int64) * 1_000_000 + HALF_MS_NS, keys)
 
 
 #: the file of rows that a job has taken before the trial's
@@ -134,6 +151,16 @@ def _offered(folder: Path, queues: int) -> pa.Table:
         table.append_column(EARLIER, pa.repeat(pa.scalar(warm and not number), table.num_rows))
         for number, table in enumerate(parts)
     )
+
+
+def without_lost(rows: pa.Table, rules: Rules) -> pa.Table:
+    """The offered rows that no partition's own stream time has overtaken, by rules of tumbling windows."""
+    partition, event_us = (ints(rows.column(name).combine_chunks()) for name in (PARTITION, "event_ts"))
+    lost = np.zeros(rows.num_rows, bool)
+    for number in np.unique(partition):
+        own = np.flatnonzero(partition == number)
+        lost[own] = LossCount(rules).add(event_us[own], event_us[own])
+    return rows.filter(bools(~lost))
 
 
 def report(wire: Connection, attempt: str, timed: Timed, clock: Sequence[int] | None) -> None:

@@ -42,16 +42,18 @@ class LossCount:
         read: Mask | None = None,
         narrow: Mask | None = None,
         keys: Ints | None = None,
+        queue: Ints | None = None,
     ) -> Mask:
         """Takes the next events in order of arrival; returns which are lost.
 
         read: events that the query reads; the watermark follows all. narrow: events that belong only to the window that
         ends first. keys: a number for each key; rules that are `by_key` want them, and the whole stream at once.
+        queue: that of each event; by default they take turns.
         """
         for one in self._at_ends:
-            one.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys)
+            one.add(event_us, arrival_us, read=read, narrow=narrow, keys=keys, queue=queue)
         rules, operator = self.rules, self._operator
-        watermark = self._watermark.next(event_us, arrival_us, keys)
+        watermark = self._watermark.next(event_us, arrival_us, keys, queue)
         if operator.kind == "session" and rules.joins_first:
             assert keys is not None
             partly = left_out(keys, event_us, watermark, operator.length_us)

@@ -15,35 +15,37 @@ class Watermark:
     """The watermark that judges each event of a stream, piece by piece: the largest event time known, minus a delay."""
 
     def __init__(self, rules: Rules, queues: int = 1) -> None:
-        """queues: event i comes by queue i mod queues."""
+        """queues: their number; event i comes by queue i mod queues, unless it is given with the events."""
         self._rules = rules
         parts = queues if rules.clock in ("least queue", "own queue") else 1
         self._queues = [_Queue(rules.pace) for _ in range(parts)]
         self._count = 0
 
-    def next(self, event_us: Ints, arrival_us: Ints, keys: Ints | None = None) -> Ints:
+    def next(self, event_us: Ints, arrival_us: Ints, keys: Ints | None = None, queue: Ints | None = None) -> Ints:
         """Returns the watermark that judges each of the next events, µs; they are in order of arrival.
 
-        keys: a number for each key; where each has a watermark of its own, they want the whole stream at once.
+        keys: a number for each key; where each has a watermark of its own, they want the whole stream at once. queue:
+        that of each event.
         """
         if self._rules.clock == "own key":
             assert keys is not None
             known = largest_of_key(keys, event_us)
         else:
-            known = self._known(event_us, arrival_us)
+            known = self._known(event_us, arrival_us, queue)
         step_us = self._rules.pace.step_us
         moved = (known if step_us == 1 else known - np.mod(known, step_us)) - self._rules.delay_us
         watermarks: Ints = np.maximum(np.where(known == NOTHING, NOTHING, moved), self._rules.begins_ms * 1000)
         return watermarks
 
-    def _known(self, event_us: Ints, arrival_us: Ints) -> Ints:
+    def _known(self, event_us: Ints, arrival_us: Ints, queue: Ints | None) -> Ints:
         """The largest event time that is known when each event is judged, by the clock of the rules."""
         known = np.full(len(event_us), np.iinfo(np.int64).max)
-        place = (np.arange(len(event_us)) + self._count) % len(self._queues)
+        turns = (np.arange(len(event_us)) + self._count) % len(self._queues)
+        place = turns if queue is None else queue % len(self._queues)
         self._count += len(event_us)
-        for number, queue in enumerate(self._queues):
+        for number, one in enumerate(self._queues):
             own = event_us if len(self._queues) == 1 else np.where(place == number, event_us, NOTHING)
-            largest = queue.next(own, arrival_us)
+            largest = one.next(own, arrival_us)
             if self._rules.clock == "own queue":
                 known[place == number] = largest[place == number]
             else:

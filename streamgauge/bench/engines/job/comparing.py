@@ -10,23 +10,33 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.engines.job.life import JobFigures, Trial
 from streamgauge.bench.engines.job.settings import JobAnswer
-from streamgauge.bench.publish.answers import Topic, offered, report
+from streamgauge.bench.publish.answers import Topic, offered, report, without_lost
 from streamgauge.bench.publish.publisher import LinkFigures
+from streamgauge.records.rules import Rules
 from streamgauge.records.trial import Compared
 from streamgauge.streams.kafka.values import Decoder
 
 
-def compared(wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, link: LinkFigures) -> JobFigures:
-    """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used."""
+def compared(
+    wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, link: LinkFigures, rules: Rules | None = None
+) -> JobFigures:
+    """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used.
+
+    rules: by which the job drops events, where they are declared.
+    """
     from streamgauge.bench.oracle.own_sql import Answers, OwnCheck, one_line_errors
 
+    if wanted.mode == "upsert":
+        topic = topic.last_of_each_key()
     if not topic.values:
         raise UserError(
             "the job took all rows and wrote nothing to its output topic; if it waits for later events, it ignores the "
             "sentinel, whose values the key sentinel sets"
         )
-    values = _objects(topic.values, wanted.format, decoder)
+    values = _objects([value or b"" for value in topic.values], wanted.format, decoder)
     rows = offered(trial.rows, trial.queues, trial.job.trials)
+    if rules is not None:
+        rows = without_lost(rows, rules)
     with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:
         check = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
         if garbage := answers.garbage():
@@ -34,6 +44,7 @@ def compared(wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, li
         if wanted.sql is not None:
             lateness = None if wanted.lateness is None else wanted.lateness.ps / 1e9
             check, timed = answers.compare(wanted.sql, wanted.key, lateness)
+            check.delivery = None if wanted.mode == "upsert" else check.delivery  # earlier answers of a key are gone
         elif wanted.carried is not None:
             timed = answers.carried(wanted.carried.model_dump())
         else:

@@ -32,7 +32,7 @@ from streamgauge.bench.publish.publisher import Task
 from streamgauge.bench.publish.rights import try_rights
 from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.bench.workloads import Spec
-from streamgauge.records.rules import Rules
+from streamgauge.records.rules import Pace, Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
 from streamgauge.streams.kafka.registry import Registry
 from streamgauge.streams.kafka.values import Decoder, Json, decoder_of
@@ -66,8 +66,17 @@ class JobSystem(Adapter):
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
 
     def rules(self, spec: Spec) -> Rules:
-        """The job may lose an event that is later than `answer.lateness`; without it, it must lose none."""
-        lateness = self._system.answer.lateness
+        """The rules by which the job loses events: those of `answer.grace` exactly, or what is later than
+        `answer.lateness`; without both, it must lose none.
+        """
+        lateness, grace = self._system.answer.lateness, self._system.answer.grace
+        if grace is not None:
+            if spec.slide_us is not None:
+                raise UserError(
+                    f"systems.{self.name}.answer.grace: found a workload whose windows overlap, allowed: tumbling ones"
+                )
+            stream_time = Rules(spec.operators("window"), grace.ps // PS["us"], "own queue", Pace(step_us=1000))
+            return replace(stream_time, late_counted="none")
         if lateness is None:
             return Rules(spec.operators("never"), late_counted="none")
         return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none")
@@ -136,7 +145,9 @@ class JobSystem(Adapter):
             figures["drained"] = drained
             if output is not None and self.failure is None:
                 answer, topic = self._system.answer, output.read()
-                figures.update(compared(answer, self._decoder, trial, topic, figures["link"]))
+                spec = Spec.of(trial.setup.workload, trial.setup.columns, whole=True)
+                rules = None if answer.grace is None else self.rules(spec)
+                figures.update(compared(answer, self._decoder, trial, topic, figures["link"], rules))
             # the next trial's answers are compared together with these
             check = figures.get("check")
             right = self.failure is None and not (check and check["wrong"])

@@ -107,6 +107,14 @@ class JobAnswer(Model):
     lateness: Delay | None = Field(
         default=None, description="lateness from which on the job may drop an event; by default it must drop none"
     )
+    grace: Delay | None = Field(
+        default=None,
+        description="time after which the job drops an event, once a later one of its partition lies so far beyond the "
+        "end of the workload's window, as Kafka Streams does",
+    )
+    mode: Literal["append", "upsert"] = Field(
+        default="append", description="upsert: the last record of a key is its answer, and none after a tombstone"
+    )
     carried: JobCarried | None = Field(
         default=None, description="columns that carry the contributors' wall clocks, where there is no sql"
     )
@@ -209,6 +217,8 @@ class JobSettings(System):
                 raise ValueError(f"sentinel: found {self.sentinel!r}: {problem!r}") from None
         if self.answer.sql is not None and self.answer.carried is not None:
             raise ValueError("answer: give sql or carried, not both: the sql tells who contributed")
+        if self.answer.grace is not None and (self.answer.sql is None or self.answer.lateness is not None):
+            raise ValueError("answer: grace needs sql, and no lateness: it says which events the job drops")
         if self.answer.carried is not None and not self.headers:
             raise ValueError("headers: found false, but answer.carried needs what the headers carry")
         return self
