@@ -26,7 +26,7 @@ US = 1000  # µs of a millisecond
 
 
 def rules(window_ms: int, grace_ms: int, slide_ms: int | None = None) -> Rules:
-    """What a job of that grace declares for a workload of that window."""
+    """Rules that a job of that grace declares for a workload of that window."""
     answer = {"sql": f"select seq, {WALLS}", "grace": f"{grace_ms}ms"}
     about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"], "answer": answer}
     slide_us = None if slide_ms is None else slide_ms * US

@@ -312,7 +312,7 @@ class JobSettings(System):
     def form(self, tick: Tick) -> Form:
         """The form of its input's records. tick: of the stream."""
         line, given = (self.sentinel, {}) if isinstance(self.sentinel, str) else ("", self.sentinel or {})
-        return Form(self.format, tick, self.headers, line, self.since_1970, self.key, given)
+        return Form(self.format, tick, self.headers, line, self.since_1970, key=self.key, sentinel=given)
 
     @property
     def start_s(self) -> float:
