@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venvs/kafka: a Kafka broker, a schema registry, and the connectors of Spark and Flink for the examples, each file
+# Makes .venvs/kafka: a Kafka broker, a schema registry, Kafka Streams and connectors for the examples, each file
 # of a known SHA-256.
 # They come by Maven where it is installed, else by curl from Maven Central, or from the mirror that MAVEN_URL names.
 place=.venvs/kafka

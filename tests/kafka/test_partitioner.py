@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.publish.broker import jars
+from streamgauge.bench.publish.java_server import jars
 from streamgauge.streams.kafka.partitioner import murmur2, partitions_of
 
 #: asks Kafka's own class for the partition of each line of the input
