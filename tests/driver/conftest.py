@@ -94,9 +94,10 @@ def serve() -> Iterator[Serve]:
         token: str = "",
         context: object = None,
         key: str | None = None,
+        ingestion: list[int] | None = None,
         **settings: object,
     ) -> Endpoint:
-        driver = Driver(replace(stream_of(times), partition_by=key), Replay.model_validate(settings))
+        driver = Driver(replace(stream_of(times, ingestion), partition_by=key), Replay.model_validate(settings))
         servers.append(Server(driver, "127.0.0.1", 0, token=token, context=context))
         driver.drop_others = lambda name: servers[-1].drop(lambda attempt: attempt not in ("", name))
         return Endpoint("127.0.0.1", servers[-1].port, len(driver.partitions), token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,18 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.bench.publish.java_server import jars
+from streamgauge.streams.kafka.clients import Access
 from streamgauge.streams.kafka.partitioner import murmur2, partitions_of
 
-#: asks Kafka's own class for the partition of each line of the input
+#: sends each line of the input as a key, and prints the partition in which the broker has it
 JAVA = """
-import java.io.*; import java.nio.charset.StandardCharsets;
-import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
+import java.io.*; import java.util.Properties;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.serialization.StringSerializer;
 public class Partitions {
-    public static void main(String[] given) throws IOException {
-        var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line; (line = lines.readLine()) != null; )
-            System.out.println(BuiltInPartitioner.partitionForKey(
-                line.getBytes(StandardCharsets.UTF_8), Integer.parseInt(given[0])));
+    public static void main(String[] given) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", given[0]);
+        var lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8")).lines().toList();
+        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            for (String line : lines)
+                System.out.println(producer.send(new ProducerRecord<>(given[1], line, "")).get().partition());
+        }
     }
 }
 """
@@ -62,11 +68,12 @@ def test_whole_numbers_are_keys_in_decimal() -> None:
     assert partitions_of(pa.array(numbers, pa.int64()), 5).tolist() == wanted.tolist()
 
 
-def test_partitions_are_those_of_kafka_s_own_client(tmp_path: Path) -> None:
+def test_a_java_producer_s_records_lie_in_these_partitions(
+    access: Access, topic: Callable[[int], str], tmp_path: Path
+) -> None:
     (tmp_path / "Partitions.java").write_text(JAVA)
-    keys = ["", "a", "AA", "wörter", "ключ", "😀", *(f"key-{number}" for number in range(500)), "long " * 50]
-    done = subprocess.run(
-        ["java", "-cp", f"{jars('broker')}/*", str(tmp_path / "Partitions.java"), "12"],
-        input="".join(f"{key}\n" for key in keys), text=True, encoding="utf-8", capture_output=True, check=True,
-    )  # fmt: skip
+    keys = ["", "a", "AA", "wörter", "ключ", "😀", *(f"key-{number}" for number in range(200)), "long " * 50]
+    command = ["java", "-cp", f"{jars('broker')}/*", str(tmp_path / "Partitions.java"), access.bootstrap, topic(12)]
+    text = "".join(f"{key}\n" for key in keys)
+    done = subprocess.run(command, input=text, text=True, encoding="utf-8", capture_output=True, check=True)
     assert partitions_of(pa.array(keys), 12).tolist() == list(map(int, done.stdout.split()))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +19,10 @@ from streamgauge.bench.publish.publisher import LinkFigures, Publisher, Task
 from streamgauge.streams.kafka.clients import Access, Topics
 from streamgauge.streams.kafka.partitioner import partitions_of
 from streamgauge.streams.kafka.records import Form
+from tests.command import Call, run
 from tests.driver.conftest import Serve
 from tests.kafka.test_broker import records
+from tests.kafka.topics import out_of_order
 
 DAY = 86_400_000 * 10**6
 Dated = Callable[[int], str]
@@ -104,3 +107,27 @@ def test_a_record_has_its_column_as_key_and_lies_where_a_java_client_puts_it(
         assert texts[-1] not in set(texts[:-1]), "the sentinel's key is its own"
         wanted = {"carrier": None, "flight": 7} if given else {"carrier": "sentinel", "flight": int(texts[-1])}
         assert {name: rows[-1][name] for name in ("carrier", "flight")} == wanted
+
+
+def test_a_published_stream_is_read_back_with_the_same_events_and_disorder_in_each_partition(
+    serve: Serve, access: Access, dated: Dated, tmp_path: Path
+) -> None:
+    draw, topic = Random(3), dated(3)
+    arrivals = sorted((10**6 * (at + (draw.randrange(60) if at % 4 == 0 else 0)), 10**6 * at) for at in range(1, 101))
+    endpoint = serve([at for _, at in arrivals], ingestion=[at for at, _ in arrivals], partitions=3, key="flight")
+    figures, _ = published(endpoint, access, topic, Form("json", by_event=True, key="flight"), tmp_path)
+    ends = ",".join(f"{number}:{rows - 1}" for number, rows in enumerate(figures["published"]))  # before the sentinels
+    offered = [pa.ipc.open_stream(str(tmp_path / f"events-{number}.arrow")).read_all()[:-1] for number in range(3)]
+    late = [out_of_order(rows["event_time"].to_pylist()) for rows in offered]
+    wanted = {str(number): (rows.num_rows, late[number]) for number, rows in enumerate(offered)}
+    assert sum(late) > 20
+    source = [f"kafka://{access.bootstrap}/{topic}", "--until", ends, "--json"]
+    for time_of in (["kafka.timestamp"], ["event_time", "--unit", "ns"]):
+        found = run(Call(["analyze", *source, "--time", *time_of])).json
+        assert {one["part"]: (one["events"], one["out_of_order"]) for one in found["by_part"]["parts"]} == wanted
+        assert found["topic"]["times"] == "CreateTime"
+    for number, rows in enumerate(offered):
+        taken = records(access, topic, number, rows.num_rows)
+        times_ms = [at // 10**6 for at in rows["event_time"].to_pylist()]
+        pairs = [(int(record.key()), record.timestamp()[1]) for record in taken]
+        assert pairs == [*zip(rows["flight"].to_pylist(), times_ms, strict=True)]
