@@ -41,7 +41,7 @@ def records(access: Access, topic: str, partition: int, count: int) -> list[Any]
 def test_a_stale_java_home_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(
-        UserError, match=r"^Java: found none \(JAVA_HOME names .*/gone/bin/java\); a Kafka broker needs"
+        UserError, match=r"^Java: found none \(JAVA_HOME names .*/gone/bin/java\); Kafka's broker needs"
     ):
         Broker(tmp_path / "work")
 

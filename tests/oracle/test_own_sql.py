@@ -146,6 +146,18 @@ def test_a_likely_cause_is_told_where_all_differences_look_like_it(
     assert ([(one.kind, one.answers) for one in found.each], found.cause) == (kinds, cause)
 
 
+@pytest.mark.parametrize(
+    ("missing", "cause"), [({"a20": 0, "a30": 0}, "last"), ({"a10": 0, "a30": 0}, None), ({"a30": 0}, "last")]
+)
+def test_the_last_answers_of_a_partition_are_missing_where_others_went_on(
+    made: list[Answers], missing: dict[str, int], cause: str | None
+) -> None:
+    given = [row | {"at": f"1970-01-01 00:00:{row['at']}"} for row in windows(**missing)]
+    sql = WINDOWS.replace("event_time // 10 * 10 as at", "time_bucket(interval 10 second, event_ts)::timestamp as at")
+    found = answers(made, *given, events=WINDOWED).compare(sql, ["at", "key"], None)[0].differences
+    assert (sum(one.answers for one in found.each), found.cause) == (len(missing), cause)
+
+
 def test_answers_to_what_came_before_the_trial_are_told_apart(made: list[Answers]) -> None:
     events = offered(("w", 1, 50, "warm"), ("v", 2, 60, "warm"), ("a", 10, 100, ""), (None, 99, 130, "sentinel"))
     warm = [{"key": "w", "n": 1}, {"key": "v", "n": 1}]

@@ -116,7 +116,22 @@ class _Comparison:
             f"select min(event_wall) > (select max(e.event_wall) {right}) and (select count(*) = 0 from has) from lacks"
         ):
             return "last"
-        return "late" if late_sql is not None and self._late(late_sql) else None
+        if late_sql is not None and self._late(late_sql):
+            return "late"
+        return "last" if self._last_of_each(right) else None
+
+    def _last_of_each(self, right: str) -> bool:
+        """True if what is missing comes after the right answers that differ from it in time alone.
+
+        Partitions end at times of their own. right: the expected answers that are there.
+        """
+        same = _same("l", "e", [name for name in self._key if not _is_time(name, self._kinds[name])])
+        earlier = f"exists ({right} and {same or True})"
+        later = f"exists ({right} and {same or True} and e.event_wall >= l.event_wall)"
+        return self._is(
+            f"select not bool_or({later}) and 2 * count(*) filter ({earlier}) > count(*) "
+            "and (select count(*) = 0 from has) from lacks l"
+        )
 
     def _late(self, sql: str) -> bool:
         """True if all that is missing has a late event among its own, as not all answers have."""
