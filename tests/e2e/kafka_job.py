@@ -38,7 +38,7 @@ while True:
             value = message.value()
             flight = fastavro.schemaless_reader(BytesIO(value), schema) if schema else json.loads(value)
             answer = {"at": flight["event_time"], "flight": flight["flight"]}
-            if fault == "wrong" and flight["flight"] is not None:
+            if fault == "wrong" and flight["flight"] != -1:  # the sentinel has that
                 answer["flight"] = 7
             text = "<flight/>" if fault == "garbage" else json.dumps(answer)
             for _ in range({"never writes": 0, "twice": 2}.get(fault, 1)):
