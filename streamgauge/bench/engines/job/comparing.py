@@ -7,12 +7,14 @@ from contextlib import closing
 from typing import cast
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.engines.job.life import JobFigures, Trial
-from streamgauge.bench.engines.job.settings import JobAnswer
+from streamgauge.bench.engines.job.settings import JobAnswer, JobSettings
 from streamgauge.bench.publish.answers import Topic, offered, report, without_lost
 from streamgauge.bench.publish.publisher import LinkFigures
-from streamgauge.records.rules import Rules
+from streamgauge.bench.workloads import Spec
+from streamgauge.records.rules import Pace, Rules
 from streamgauge.records.trial import Compared
 from streamgauge.streams.kafka.values import Decoder
 
@@ -56,6 +58,24 @@ def compared(
     if check.unchecked:
         return {"answers": verdict}
     return {"answers": verdict, "check": cast("Compared", verdict)}
+
+
+def late_rules(system: JobSettings, spec: Spec) -> Rules:
+    """Returns the rules by which a job loses events. Raises UserError.
+
+    They are those of `answer.grace`, exactly. Or the job may lose what is later than `answer.lateness`, or nothing.
+    """
+    lateness, grace = system.answer.lateness, system.answer.grace
+    if grace is not None:
+        if spec.slide_us is not None:
+            raise UserError(
+                f"systems.{system.name}.answer.grace: found a workload whose windows overlap, allowed: tumbling ones"
+            )
+        operators, pace = spec.operators("window"), Pace(step_us=PS["ms"] // PS["us"])
+        return Rules(operators, grace.ps // PS["us"], "own queue", pace, late_counted="none")
+    if lateness is None:
+        return Rules(spec.operators("never"), late_counted="none")
+    return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none")
 
 
 def _objects(values: list[bytes], form: str, decoder: Decoder) -> list[bytes]:

@@ -19,7 +19,7 @@ from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
-from streamgauge.bench.engines.job.comparing import compared
+from streamgauge.bench.engines.job.comparing import compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics
@@ -32,7 +32,7 @@ from streamgauge.bench.publish.publisher import Task
 from streamgauge.bench.publish.rights import try_rights
 from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
 from streamgauge.bench.workloads import Spec
-from streamgauge.records.rules import Pace, Rules
+from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
 from streamgauge.streams.kafka.registry import Registry
 from streamgauge.streams.kafka.values import Decoder, Json, decoder_of
@@ -66,20 +66,7 @@ class JobSystem(Adapter):
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
 
     def rules(self, spec: Spec) -> Rules:
-        """The rules by which the job loses events: those of `answer.grace` exactly, or what is later than
-        `answer.lateness`; without both, it must lose none.
-        """
-        lateness, grace = self._system.answer.lateness, self._system.answer.grace
-        if grace is not None:
-            if spec.slide_us is not None:
-                raise UserError(
-                    f"systems.{self.name}.answer.grace: found a workload whose windows overlap, allowed: tumbling ones"
-                )
-            stream_time = Rules(spec.operators("window"), grace.ps // PS["us"], "own queue", Pace(step_us=1000))
-            return replace(stream_time, late_counted="none")
-        if lateness is None:
-            return Rules(spec.operators("never"), late_counted="none")
-        return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none")
+        return late_rules(self._system, spec)
 
     def start(self) -> None:
         self.failure = None
