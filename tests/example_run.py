@@ -60,7 +60,8 @@ HINT = {
 
 def part(name: str | None, events: int, late: int, behind_s: int, idle_s: int) -> dict[str, Any]:
     return {
-        "part": name, "events": events, "out_of_order": late, "delay": quantiles(7200), "watermark_curve": [[0, late]],
+        "part": name, "events": events, "out_of_order": late, "out_of_order_in_all": 2 * late,
+        "delay": quantiles(7200), "watermark_curve": [[0, late]],
         "event_time": {"min": DAY0, "max": DAY0 + 31 * 86400 * S}, "behind": {**quantiles(behind_s), "min": 0},
         "longest_idle": idle_s * S, "idle_spells": idle_s // 3600, "overtaken": late,
     }  # fmt: skip
@@ -68,6 +69,7 @@ def part(name: str | None, events: int, late: int, behind_s: int, idle_s: int) -
 
 BY_PART = {
     "column": "origin", "idle": 60 * S, "out_of_order": 1_450,
+    "bursts": {"min": 1, "p50": 2, "p90": 5, "p99": 9, "max": 20, "mean": 2.5},
     "parts": [part("EWR", 9_893, 700, 600, 18_000), part("JFK", 9_161, 650, 900, 21_600), part(None, 7_429, 1, 60, 0)],
     "hints": [],
 }  # fmt: skip

@@ -212,4 +212,7 @@ class Experiment(Model):
         delay = self.delay
         if self.target:
             return "none added"
-        return f"{'outages, ' if delay.outages else ''}{delay.distribution} {delay.min}…{delay.max}"
+        drawn = f"{delay.distribution} {delay.min}…{delay.max}"
+        if not delay.outages:
+            return drawn
+        return f"outages by {delay.outages.by}, " + (f"fitted, to {delay.max}" if delay.outages.like else drawn)

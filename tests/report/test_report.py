@@ -10,9 +10,11 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
+from streamgauge.records.validation import Likeness
 from streamgauge.results.report import build, layout
-from streamgauge.results.report.blocks import Note, Outcome, Section, Table, Text
+from streamgauge.results.report.blocks import MISSING, Note, Outcome, Section, Table, Text
 from streamgauge.results.report.charts import edges, steps
+from streamgauge.results.report.experiments import _likeness
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.keys import profile_key
 from tests.example_run import (
@@ -194,6 +196,20 @@ def test_unwritable_place_is_one_line(store: Store, tmp_path: Path) -> None:
 def test_steps_draw_gaps_as_zero() -> None:
     trace = steps("x", [[1, 2, 7], [4, 8, 5]], per_second=1)
     assert (trace["x"], trace["y"]) == ([1, 2, 4, 8], [7, 0, 5, 0])
+
+
+def test_a_stream_stands_beside_the_profile_that_it_shall_be_like() -> None:
+    delay = {"min": 1, "p50": 2, "p90": 3, "p99": 4, "max": 5, "mean": 2.5}
+    given = {"events": 50, "out_of_order": 20, "delay": delay, "bursts": delay}
+    made = given | {"delay": dict.fromkeys(delay, 10**9), "bursts": dict.fromkeys(delay)}
+    distances = {"delay_distance": 0.25, "curve_distance": 0.5, "part_distance": 0.125}
+    alike = Likeness.model_validate({"profile": "p.json", "tick": "ps", "given": given, "made": made, **distances})
+    table = _likeness(alike, "ns")
+    assert table.rows[0][:3] == ["profile", "40\u202f%", "0.001 ns"]
+    assert table.rows[0][8:] == ["2.5", "2", "3", "4", "5"]
+    assert table.rows[1][:3] == ["stream", "40\u202f%", "1 s"]
+    assert table.rows[1][8:] == [MISSING] * 5
+    assert "delays differ by 0.250, watermark curves by 0.500, and 12.5 % of the" in table.caption
 
 
 def test_thin_tail_of_small_delays_stretches_no_axis() -> None:

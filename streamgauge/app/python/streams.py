@@ -33,7 +33,7 @@ def generate(
     target_percent: float,
     seed: int,
     out: str | Path,
-    delay: Mapping[str, str | float] | None = None,
+    delay: Mapping[str, object] | None = None,
     columns: str | None = None,
 ) -> Generated:
     """Generates a stream with exactly that part of the events out of order, in a new folder. Raises UserError.

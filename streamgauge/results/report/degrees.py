@@ -28,7 +28,7 @@ def axes(records: Records) -> Axes:
     base = min(factors, key=lambda name: factors[name])
     others = [s.experiment for s in records.streams if s.experiment.name != base]
     degrees = _largest(others, lambda e: (e.delay, e.seed))
-    delays = _largest(others, lambda e: (e.target_percent, e.seed, e.delay.distribution))
+    delays = _largest(others, lambda e: (e.target_percent, e.seed, e.delay.distribution, e.delay.outages))
     if len({e.delay.max for e in delays}) < 2:
         delays = []
     by_factor = sorted((e.name for e in degrees), key=lambda name: factors[name])

@@ -7,6 +7,7 @@ from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import BinnedDelays, Delays, Ticks
 from streamgauge.records.validation import Expectation, Likeness, Validation
 from streamgauge.results.report.blocks import (
+    MISSING,
     Block,
     Cell,
     Chart,
@@ -35,7 +36,8 @@ def section(records: Records) -> Section:
 
 def _experiment(records: Records, stream: Stream) -> Section:
     e, m = stream.experiment, stream.manifest
-    words = f"{e.delay.distribution} delays from {e.delay.min} to {e.delay.max}, seed {e.seed}"
+    drawn = f"{e.delay.distribution} delays from {e.delay.min} to {e.delay.max}"
+    words = f"{e.delays if e.delay.outages else drawn}, seed {e.seed}"
     lead = "The events as they came: no delay is added." if e.target else f"{wanted(e)} out of order; {words}."
     blocks: list[Block] = []
     if m is None:
@@ -130,7 +132,7 @@ def _likeness(alike: Likeness, tick: Tick) -> Table:
             name,
             percent(one.out_of_order, one.events),
             *quantile_cells(one.delay, tick if one is alike.made else alike.tick),
-            *("–" if value is None else f"{value:,.3g}" for value in _of_bursts(one.bursts)),
+            *(MISSING if value is None else f"{value:,.3g}" for value in _of_bursts(one.bursts)),
         ]
         for name, one in (("profile", alike.given), ("stream", alike.made))
     ]
