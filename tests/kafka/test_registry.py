@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,9 @@ from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka import registry as registry_client
 from streamgauge.streams.kafka.registry import PREFIX, Registry, Schema
 from streamgauge.streams.kafka.values import decoder_of
+from tests.driver.conftest import Certificate, certificate
+
+__all__ = ["certificate"]  # a fixture here, too
 
 INNER = {"type": "record", "name": "a.Inner", "fields": [{"name": "n", "type": "long"}]}
 OUTER = {"type": "record", "name": "a.Outer", "fields": [{"name": "one", "type": "a.Inner"}]}
@@ -93,7 +97,9 @@ def test_a_schema_comes_with_those_that_it_refers_to(registry: LocalRegistry) ->
 
 
 @contextmanager
-def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+def answering(
+    answer: Callable[[BaseHTTPRequestHandler], None], certificate: Certificate | None = None
+) -> Iterator[str]:
     """A server on this host that answers so; its address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -103,12 +109,17 @@ def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]
         def log_message(self, *_: Any) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=BaseServer.serve_forever, args=(server, 0.05))
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=BaseServer.serve_forever, args=(server, 0.05), daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def says(status: int, body: bytes = b"{}", **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
@@ -197,6 +208,15 @@ def test_settings_that_cannot_be_right_are_refused(given: dict[str, str], messag
     with pytest.raises(ValidationError) as failure:
         SchemaRegistry.model_validate(given)
     assert message in failure.value.errors()[0]["msg"]
+
+
+def test_a_registry_is_known_by_the_certificates_of_the_file(certificate: Certificate) -> None:
+    text = json.dumps({"schema": json.dumps(INNER)}).encode()
+    with answering(says(200, text), certificate) as address:
+        client = Registry(SchemaRegistry(address=address, ca=certificate[0]))
+        assert client.schema(1) == Schema("AVRO", json.dumps(INNER))
+        with pytest.raises(UserError, match=r"does not answer \(self-signed certificate"):
+            Registry(SchemaRegistry(address=address)).schema(1)
 
 
 def test_certificates_are_looked_for_before_anything_is_asked(tmp_path: Path) -> None:
