@@ -102,3 +102,22 @@ def test_without_append_times_only_the_order_within_a_partition_is_known(broker:
     one = analyzed(broker, topic, *TIME, "--from", "1:0")
     assert (one["out_of_order"], one.get("by_part")) == (out_of_order(of_each[1]), None)
     removed(broker.bootstrap, topic)
+
+
+def test_init_writes_a_file_that_check_accepts_and_only_connect_asks_the_broker(broker: Broker, tmp_path: Path) -> None:
+    topic = made(broker.bootstrap, 2)
+    write(broker.bootstrap, topic, late_events(300, 2))
+    file = tmp_path / "topic.yaml"
+    found = run(Call(["init", f"kafka://{broker.bootstrap}/{topic}", "--out", str(file), "--json"])).json
+    assert found["source"] == {
+        "format": "kafka",
+        "kafka": {"bootstrap": broker.bootstrap, "topic": topic},
+        "time": {"column": "payload.ts", "unit": "ms"},
+        "columns": {"id": "int64", "user": {"path": "payload.user", "type": "string"}},
+        "order": "event_time",  # as it has partitions, and no append times
+    }
+    check = ["check", str(file), "--artifacts", str(tmp_path / "artifacts"), "--json"]
+    assert run(Call([*check, "--connect"])).json["sample"]["lines"] > 100
+    removed(broker.bootstrap, topic)
+    assert run(Call(check)).json["sample"] is None
+    run(Call([*check, "--connect"])).refused("the broker has no such topic")

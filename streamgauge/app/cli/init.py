@@ -16,7 +16,7 @@ from streamgauge.app.cli import options, workplace
 from streamgauge.app.cli.common import AsJson, tell
 from streamgauge.app.cli.job_file import Job, systems
 from streamgauge.app.cli.profile_text import hints_json
-from streamgauge.app.cli.source_options import Reading, spread
+from streamgauge.app.cli.source_options import Reading, spread, topic_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.units import PS, Duration, moment, show_ticks
@@ -51,7 +51,9 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    file: Annotated[str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not")],
+    file: Annotated[
+        str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not; or kafka://…")
+    ],
     reading: Reading,
     out: Annotated[Path | None, typer.Option(help="the benchmark file to write; by default NAME.yaml here")] = None,
     job: Annotated[Job | None, typer.Option(help="for a job of your own on Kafka, instead of a query on Spark")] = None,
@@ -71,14 +73,27 @@ def init(
         raise UserError(f"--out {out}: exists already; name another file, or remove it")
     if file == "-":
         raise UserError("-: a benchmark file names a file that can be read again; save standard input to one")
+    topic = topic_of([file], reading)
     place = workplace.located(file)
-    stat_source(place)
     year, zone = reading.year, reading.zone
-    guessed = guess(place, workplace.format_of(place), reading.time, reading.event_time(), year, zone)
+    if topic is None:
+        stat_source(place)
+    objects, form = (None, workplace.format_of(place)) if topic is None else (_records(topic), "jsonl")
+    guessed = guess(place, form, reading.time, reading.event_time(), year, zone, objects)
     chosen = guessed.times[_asked([_described(one.keys()) for one in guessed.times])]
     came = reading.arrival_column()
     arrivals = {"arrival": {key: value for key, value in came.items() if value and value != "UTC"}} if came else {}
-    source = options.parse(config.Source, guessed.source(place, chosen) | arrivals, "source")
+
+    def keys(file: str) -> dict[str, Any]:
+        """Keys of `source` that differ from the default."""
+        found = guessed.source(file, chosen) | arrivals
+        if topic is None:
+            return found
+        return {"format": "kafka", "kafka": topic, **{k: v for k, v in found.items() if k not in ("files", "format")}}
+
+    source = workplace.pinned(options.parse(config.Source, keys(place), "source"))
+    ordered = {} if source.is_merged else {"order": "event_time"}
+    source = source.model_copy(update=ordered)
     with options.speaking():
         looked = sample(source)
     first, last = looked.span
@@ -105,7 +120,7 @@ def init(
         (moment(at, source.tick), line.decode().strip()[:80])
         for at, line in zip(times[:3], looked.parsed.events["line"].to_pylist(), strict=False)
     ]
-    described = guessed.source(_relative(file, out), chosen) | arrivals
+    described = keys(_relative(file, out)) | ordered
     kept = len(described.get("columns", ()))
     delay = _delay(last - first, len(times), PS[source.tick])
     try:
@@ -146,6 +161,20 @@ def init(
     tell("\n".join(lines), facts, as_json)
 
 
+def _records(topic: dict[str, Any]) -> bytes:
+    """The first records of a topic, whose values must be objects. Raises UserError."""
+    from streamgauge.streams.text.guess import LINES
+    from streamgauge.streams.text.splits import first_records
+
+    keys = {"format": "kafka", "kafka": topic, "time": {"column": "kafka.timestamp"}}
+    source = options.parse(config.Source, keys, "source")
+    if not source.is_json:
+        raise UserError("--values: found line, allowed for init: values with names; write the file by hand for lines")
+    source = workplace.pinned(source)
+    with options.speaking():
+        return first_records(source, LINES)
+
+
 def _asked(choices: list[str]) -> int:
     """Index of the choice that the user makes; 0 if there is only one choice, or no terminal to ask on."""
     if len(choices) == 1 or not sys.stdin.isatty():
@@ -165,7 +194,7 @@ def _described(time: dict[str, Any]) -> str:
 
 def _layout(source: dict[str, Any]) -> str:
     if "format" in source:
-        return {"jsonl": "JSON lines", "parquet": "Parquet"}[source["format"]]
+        return {"jsonl": "JSON lines", "parquet": "Parquet", "kafka": "a Kafka topic"}[source["format"]]
     separator = {"\t": "tab", " ": "space", ",": "comma"}.get(
         source.get("separator", ","), source.get("separator", ",")
     )

@@ -46,7 +46,12 @@ def in_folder(kept: Path, name: str, write: Callable[[Path], Wrote]) -> Wrote:
             skipped_events=wrote.skipped.events,
             skipped_seqs=wrote.skipped.seqs,
         ).write(scratch / _RECORD)
-        scratch.rename(folder)
+        try:
+            scratch.rename(folder)
+        except OSError:  # a task of the killed builder, or a second attempt at this one, was sooner
+            if (found := _found(folder)) is None:
+                raise
+            return found
     return _in(folder, wrote)
 
 

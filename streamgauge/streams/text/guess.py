@@ -9,24 +9,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
+from time import time
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.lines import first_lines, line_count
 from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
 from streamgauge.streams.sources import formats
-from streamgauge.streams.sources.topics import Piece
 from streamgauge.streams.text import json_lines, parquet, ranges
 from streamgauge.streams.text.fields import Fields, Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
 from streamgauge.streams.text.guess_times import MOST, NUMBER, Calendar, Time, patterns_of, reads_iso, times_in
 from streamgauge.streams.text.parse import names_in
-from streamgauge.streams.text.splits import source_splits
+from streamgauge.streams.text.splits import first_records
 
 LINES = 1000
 _SEPARATORS = ("\t", ";", "|", ",", "\x01", "\x1f", "^", "~", " ")
@@ -95,19 +94,22 @@ def guess(
     given: Time | None = None,
     year: int | None = None,
     zone: str = "UTC",
+    lines: bytes | None = None,
 ) -> Guess:
     """Guesses from the first lines of a file; only: the name or index of the time column, if it is known.
 
-    given: the event time, if a person says how it is written; year, zone: of times that do not tell theirs.
+    given: the event time, if a person says how it is written; year, zone: of times that do not tell theirs;
+    lines: JSON objects of a source that is no file.
 
     Raises UserError if the file cannot be read, or if no column can be the event time.
     """
     with _one_line_errors(path, format):
-        table = _read(path, format)
+        table = _read(path, format) if lines is None else Table(_objects(lines, path), "\t")
+        written_s = stat_source(path).st_mtime_ns // 10**9 if lines is None else int(time())
     first, *others = table.lines or [[]]
     if not any(map(any, table.lines)) or (format != "csv" and not others):
         raise UserError(f"{path}: no line of data, only a header or nothing; name a file with data")
-    calendar = Calendar(stat_source(path).st_mtime_ns // 10**9, year, zone)
+    calendar = Calendar(written_s, year, zone)
     may_have = format == "csv" and bool(others) and not table.lines_differ
     header = format != "csv" or (may_have and not any(map(_is_value, first)))
     columns, comma = _without_commas(list(zip(*(others or [first]), strict=True)), format, table.separator)
@@ -157,8 +159,7 @@ def columns_of(source: Source) -> dict[str, str]:
     path = source.names[0]
     with _one_line_errors(path, source.format):
         if source.kafka is not None:
-            piece = next(source_splits(source, 1 << 20)[0].pieces(1 << 20), Piece(b""))
-            data = first_lines(piece.lines, min(LINES, line_count(piece.lines)))
+            data = first_records(source, LINES)
             names, *lines = (_objects(data, path) if source.is_json else _named(data, source)) or [[]]
         elif source.is_typed:
             schema = parquet.kept(formats.schema_of(source, path))

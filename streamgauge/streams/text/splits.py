@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.lines import line_count
+from streamgauge.base.lines import first_lines, line_count
 from streamgauge.base.places import opened, place
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source, TimeColumn
@@ -146,6 +146,12 @@ def _topic(source: Source, scale: float) -> list[Split]:
         Split(f"{url} partition {n}", n, "topic", 0, low, high, layout, (0, 0), first_line=low)
         for n, low, high in map(astuple, topics.spans(source.kafka, scale))
     ]
+
+
+def first_records(source: Source, count: int) -> bytes:
+    """Returns the first records of a topic's fixed range, at most so many, as lines."""
+    data = next(source_splits(source, 1 << 20)[0].pieces(1 << 20), Piece(b"")).lines
+    return first_lines(data, min(count, line_count(data))) if data else b""
 
 
 def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[int, int]) -> list[Split]:
