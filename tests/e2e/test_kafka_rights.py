@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from streamgauge.bench.publish.java_server import HOME
 from tests.cli.test_cli import call
 from tests.conftest import is_made
 from tests.e2e.test_kafka import JOB, SQL, topics
+from tests.kafka.topics import late_events, made, removed, write
 from tests.measure.benches import Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 
@@ -153,3 +155,22 @@ def test_a_wrong_password_mechanism_or_protocol_is_one_line_without_the_password
     for answer in (call("check", "--connect", bench.file, "--artifacts", bench.store.root), trial(bench)):
         answer.refused("systems.mine.bootstrap: the Kafka broker ", " cannot be used: ", said)
         assert secret not in answer.out + answer.err
+
+
+def test_a_topic_is_read_by_those_who_may(secured: tuple[Broker, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, address = secured
+    topic = made(broker.bootstrap, name="streamgauge-read")
+    write(broker.bootstrap, topic, late_events(20, 1))
+
+    def analyzed(user: str) -> Any:
+        settings = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-256", f"sasl.username={user}"]
+        given = [each for one in (*settings, "sasl.password=${JOB_PASSWORD}") for each in ("--security", one)]
+        return call("analyze", f"kafka://{address}/{topic}", "--time", "payload.ts", "--unit", "ms", *given, "--json")
+
+    assert analyzed("all").json["events"] == 20
+    begun = time.monotonic()
+    analyzed("READ").refused("partition 0: cannot be read: ", "Topic authorization failed")
+    monkeypatch.setenv("JOB_PASSWORD", "another")
+    analyzed("all").refused("cannot be used: ", "uthentication failed")
+    assert time.monotonic() - begun < 30
+    removed(broker.bootstrap, topic)
