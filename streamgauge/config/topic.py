@@ -117,6 +117,11 @@ class Topic(Model):
         return self.pinned is not None and len(self.pinned.ranges) > 1
 
     @property
+    def offsets(self) -> int:
+        """Number of offsets in the fixed range; 0 without one."""
+        return sum(end - first for first, end in self.pinned.ranges.values()) if self.pinned is not None else 0
+
+    @property
     def is_json(self) -> bool:
         """True if decoded values are JSON objects, false if they are lines of fields."""
         return self.values != "line"

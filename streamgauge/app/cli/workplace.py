@@ -36,6 +36,8 @@ silent = False
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
 #: packed files and Parquet hold about so many times their size
 _UNPACKED = 5
+#: size of a topic's record, which nobody knows before it is read
+_RECORD_BYTES = 100
 
 
 def located(name: str) -> str:
@@ -105,11 +107,11 @@ def workers(name: str, master: str | None, store: Store, source: config.Source) 
         preflight.check_files(store, source.files, other="choose another --out")
     with options.speaking():
         splits.source_splits(source, 1 << 40)  # finds a file that is not as described before anything starts
-    size = sum(stat_source(file).st_size for file in source.files)
+    of_topic = source.kafka.offsets * _RECORD_BYTES if source.kafka is not None else 0
     if source.order == "file":
-        large = size > _HERE_BYTES
+        large = of_topic + sum(stat_source(file).st_size for file in source.files) > _HERE_BYTES
     else:
-        large = sum(map(_unpacked_bytes, source.files)) > _SORTED_HERE_BYTES
+        large = of_topic + sum(map(_unpacked_bytes, source.files)) > _SORTED_HERE_BYTES
     try:
         if master is None and not large:
             from streamgauge.streams.stages.workers import Forked
