@@ -18,6 +18,7 @@ from streamgauge.bench.publish.broker import Broker
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.config import Source
 from streamgauge.records.manifests import EventsManifest
+from streamgauge.streams.kafka import ranges
 from streamgauge.streams.keys import Scaled
 from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import ingest
@@ -87,6 +88,22 @@ def test_what_retention_took_is_told(broker: Broker, own: str, tmp_path: Path) -
         topics.pinned(source_of(broker, own, kafka=begins))
     with pytest.raises(UserError, match=r"partition 0: cannot be read: .*[Oo]ffset"):
         ingested(fixed, tmp_path)
+
+
+def test_a_topic_that_goes_while_it_is_read_is_told_in_time(broker: Broker) -> None:
+    name = made(broker.bootstrap)
+    value = json.dumps({"payload": {"ts": 1}, "more": "x" * 900_000}).encode()
+    write(broker.bootstrap, name, [Sent(0, value)] * 60)  # more than a client holds ahead
+    source = topics.pinned(source_of(broker, name))
+    assert source.kafka
+    (span,) = topics.spans(source.kafka)
+    reading = ranges.read(source.kafka, span)
+    next(reading)
+    removed(broker.bootstrap, name)
+    begun = time.monotonic()
+    with pytest.raises(UserError, match=f"{name}: "):
+        list(reading)
+    assert time.monotonic() - begun < 15
 
 
 def test_a_topic_that_is_made_anew_is_another_one(broker: Broker, tmp_path: Path) -> None:
