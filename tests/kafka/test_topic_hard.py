@@ -90,7 +90,8 @@ def test_what_retention_took_is_told(broker: Broker, own: str, tmp_path: Path) -
         ingested(fixed, tmp_path)
 
 
-def test_a_topic_that_goes_while_it_is_read_is_told_in_time(broker: Broker) -> None:
+def test_a_topic_that_goes_while_it_is_read_is_told_in_time(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_MOST", 5)
     name = made(broker.bootstrap)
     value = json.dumps({"payload": {"ts": 1}, "more": "x" * 900_000}).encode()
     write(broker.bootstrap, name, [Sent(0, value)] * 60)  # more than a client holds ahead

@@ -126,6 +126,8 @@ def test_an_ingest_that_is_killed_goes_on_and_makes_the_same_events(
     assert store.find("events", events_key(store, Scaled(source))) is None
     left = garbage_collection.collect(store, 1 << 40, keep_runs=1, dry_run=True)
     assert kept not in [item.path for item in left.removed]
+    left = garbage_collection.collect(store, 0, keep_runs=1, dry_run=True)
+    assert kept in [item.path for item in left.removed]
 
     read = list[str]()
     before = ranges.read
