@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from confluent_kafka import Message
 
 from streamgauge.bench.publish.broker import Broker
+from streamgauge.bench.publish.java_server import jars
 from tests.command import Call, run
 from tests.kafka.topics import dumped, late_events, made, out_of_order, removed, write
 
@@ -58,6 +60,27 @@ def test_a_stream_has_what_records_tell_beside_their_values_in_columns(broker: B
     assert [(row["id"], row["key"].encode(), row["at"], row["line"].rstrip()) for row in rows] == [
         (number, one.key(), one.offset(), one.value()) for number, one in enumerate(messages)
     ]
+    removed(broker.bootstrap, topic)
+
+
+def test_a_topic_of_kafka_s_own_console_producer_is_read(broker: Broker) -> None:
+    topic = made(broker.bootstrap, 2)
+    lines = [f'd:{n % 4}\tk{n % 3}\t{{"payload": {{"ts": {1000 * (n - 7 * (n % 5))}}}}}' for n in range(1, 91)]
+    command = ["java", "-cp", f"{jars('broker')}/*", "org.apache.kafka.tools.ConsoleProducer", "--topic", topic]
+    keys = ["--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"]
+    text = "\n".join(lines) + "\n"
+    address = ["--bootstrap-server", broker.bootstrap]
+    subprocess.run([*command, *address, *keys], input=text, text=True, capture_output=True, check=True, timeout=120)
+
+    found = analyzed(broker, topic, *TIME, "--order", "event_time", "--by", "kafka.key")
+    assert {part["part"]: part["events"] for part in found["by_part"]["parts"]} == {"k0": 30, "k1": 30, "k2": 30}
+    by_header = analyzed(broker, topic, *TIME, "--order", "event_time", "--by", "kafka.header.d")
+    assert [part["events"] for part in by_header["by_part"]["parts"]] == [22, 23, 23, 22]
+    of_each = {n: [ts(one) for one in dumped(broker.bootstrap, topic) if one.partition() == n] for n in range(2)}
+    alone = analyzed(broker, topic, *TIME)["by_part"]["parts"]
+    assert {part["part"]: part["out_of_order"] for part in alone} == {
+        str(n): out_of_order(times) for n, times in of_each.items() if times
+    }
     removed(broker.bootstrap, topic)
 
 
