@@ -40,6 +40,8 @@ def test_records_with_append_times_are_merged_by_them_and_each_partition_has_its
     of_each = {n: [ts(one) for one in messages if one.partition() == n] for n in range(3)}
     assert parts == {str(n): (len(times), out_of_order(times)) for n, times in of_each.items()}
     ends = {str(n): len(times) for n, times in of_each.items()}
+    for start in ("-1h", "2020-01-01", "2020-01-01T00:00:00+02:00"):
+        assert analyzed(broker, topic, *TIME, "--from", start)["topic"] == found["topic"]
     assert (found["topic"]["until"], found["topic"]["times"]) == (ends, "LogAppendTime")
 
     write(broker.bootstrap, topic, late_events(500, 3, seed=2))  # which changes nothing in the range
@@ -92,6 +94,7 @@ def test_a_topic_of_kafka_s_own_console_producer_is_read(broker: Broker) -> None
         ("", ["--until", "0:3"], "partition 0: until: found offset 3, allowed: at most 2, where the partition ends"),
         ("", ["--from", "1:0"], "found no partition 1, allowed: 0 to 0"),
         ("", ["--from", "0:2"], "found no record from 0:2 until latest; choose an earlier from, or a later until"),
+        ("", ["--until", "2020-01-01"], "found no record from earliest until 2020-01-01; choose"),
         ("", ["--from", "soon"], "--from: found 'soon', allowed: earliest, an age such as -2h"),
         ("", ["--time", "no.such"], "partition 0: offset 0: empty time: "),
     ],
