@@ -10,12 +10,14 @@ from io import BytesIO
 import fastavro
 import pyarrow as pa
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.publish.publisher import nothing
-from streamgauge.streams.kafka.avro import writer
+from streamgauge.streams.kafka.avro_writer import writer
 from streamgauge.streams.kafka.records import headers, lines, objects, sentinel_line
 from streamgauge.streams.kafka.schemas import avro_schema
 from tests.conftest import ROOT
@@ -65,6 +67,47 @@ def test_avro_has_the_same_fields_by_the_schema_of_the_docs() -> None:
     assert json.loads(documented[1]) == avro_schema(rows({"carrier": "string", "flight": "int64"}, False).schema)
     with pytest.raises(UserError, match=r"^format avro: found the column 'a-b', allowed: letters, digits and _"):
         writer(rows({"a-b": "string"}, False).schema)
+
+
+@drawn(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "event_time": st.integers(-(2**63), 2**63 - 1),
+                "event_ts": st.integers(-(2**63), 2**63 - 1),
+                "name": st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+                "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+                "x": st.none() | st.floats(allow_nan=False),
+            }
+        ),
+        max_size=9,
+    )
+)
+def test_what_is_written_is_what_fastavro_writes(events: list[dict[str, object]]) -> None:
+    schema = wire_schema({"name": "string", "n": "int64", "x": "float64"}, line=False)
+    own = {"seq": 1, "ingestion_time": 1, "offered_wall": 1, "event_wall": 1, "sentinel": False}
+    batch = pa.RecordBatch.from_pylist([own | event for event in events], schema)
+    plain = avro_schema(schema)
+    plain["fields"][1]["type"] = "long"  # fastavro takes no number for a timestamp that no date can have
+    plain = fastavro.parse_schema(plain)
+    wanted = []
+    for event in events:
+        out = BytesIO()
+        fastavro.schemaless_writer(out, plain, event)
+        wanted.append(out.getvalue())
+    assert writer(schema)(batch) == wanted
+
+
+def test_a_long_text_among_many_rows_is_written() -> None:
+    long = "c" * 100_000
+    given = rows({"name": "string"}, False, *({"seq": n, "event_time": n, "name": "ab"} for n in range(999)),
+                 {"seq": 999, "event_time": 999, "name": long})  # fmt: skip
+    schema = fastavro.parse_schema(avro_schema(given.schema))
+    read = [fastavro.schemaless_reader(BytesIO(value), schema, None) for value in writer(given.schema)(given)]
+    assert [(one["event_time"], one["name"]) for one in read] == [
+        *((n, "ab") for n in range(999)),
+        (999, "c" * 100_000),
+    ]
 
 
 def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:

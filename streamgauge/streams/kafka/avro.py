@@ -1,19 +1,13 @@
-"""Avro's binary encoding: turns values into lines of JSON, and rows into values."""
+"""Reads values in Avro's binary encoding as lines of JSON."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from streamgauge.base.errors import UserError
-from streamgauge.streams.kafka.schemas import OWN, avro_schema
 
 #: decimals as numbers of all their digits
 _JSON = msgspec.json.Encoder(decimal_format="number")
@@ -81,26 +75,3 @@ def _without(schema: Any, kinds: Sequence[str]) -> Any:
         return schema
     kept = {key: one for key, one in schema.items() if key != "logicalType" or schema.get("type") not in kinds}
     return {key: _without(one, kinds) for key, one in kept.items()}
-
-
-def writer(schema: pa.Schema) -> Callable[[pa.RecordBatch], list[bytes]]:
-    """A function that turns rows into values, by the schema of `avro_schema`. Raises UserError."""
-    import fastavro
-
-    names = ["event_time", "event_ts", *(name for name in schema.names if name not in OWN)]
-    for name in names:
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UserError(f"format avro: found the column {name!r}, allowed: letters, digits and _")
-    parsed = fastavro.parse_schema(avro_schema(schema))
-
-    def values(rows: pa.RecordBatch) -> list[bytes]:
-        encoded = []
-        stamps = pc.cast(rows.column("event_ts").cast(pa.timestamp("us")), pa.int64())
-        plain = rows.set_column(rows.schema.get_field_index("event_ts"), "event_ts", stamps)
-        for row in plain.select(names).to_pylist():
-            out = BytesIO()
-            fastavro.schemaless_writer(out, parsed, row)
-            encoded.append(out.getvalue())
-        return encoded
-
-    return values

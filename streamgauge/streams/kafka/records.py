@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import ints, replaced
 from streamgauge.base.units import PS, Tick
-from streamgauge.streams.kafka import avro
+from streamgauge.streams.kafka.avro_writer import writer
 from streamgauge.streams.kafka.partitioner import key_of, texts
 from streamgauge.streams.kafka.registry import PREFIX
 from streamgauge.streams.kafka.schemas import OWN
@@ -122,7 +122,7 @@ def maker(
     """A function that turns rows into values of that format. Raises UserError. schema_id: of a registry."""
     if form == "line":
         return lambda rows: lines(rows, sentinel, tick)
-    plain = avro.writer(schema) if form.endswith("avro") else objects
+    plain = writer(schema) if form.endswith("avro") else objects
     if schema_id is None:
         return plain
     prefix = PREFIX.pack(0, schema_id)
