@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
 from streamgauge.config.topic import Topic
 from streamgauge.records.manifests import EventsManifest
+from streamgauge.records.profile import Profile
 from streamgauge.results.index import garbage_collection
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.keys import Scaled, events_key
@@ -146,3 +148,22 @@ def test_an_ingest_that_is_killed_goes_on_and_makes_the_same_events(
     monkeypatch.undo()
     whole = ingest.run(Forked(2), Scaled(source), Store(tmp_path / "other"))
     assert rows(events).equals(rows(whole))
+
+
+@pytest.mark.e2e
+def test_a_run_reads_one_range_however_the_topic_grows(broker: Broker, tmp_path: Path) -> None:
+    own = made(broker.bootstrap, 2, message_timestamp_type="LogAppendTime")
+    write(broker.bootstrap, own, late_events(200, 2))
+    keys = source_of(broker, own).model_dump(mode="json", exclude_defaults=True)
+    file = tmp_path / "topic.json"
+    file.write_text(json.dumps({"name": "topic", "source": keys, "experiments": [{"name": "e", "target": "source"}]}))
+    command = str(Path(sys.executable).with_name("streamgauge"))
+    for only in ("generate", "analyze"):
+        more = ["--artifacts", str(tmp_path / "artifacts"), "--only", only, "--run", "one"]
+        ran = subprocess.run([command, "run", str(file), *more], capture_output=True, text=True, timeout=300)
+        assert ran.returncode == 0, ran.stderr
+        write(broker.bootstrap, own, late_events(50, 2))
+    (profile,) = (tmp_path / "artifacts").glob("data/profile/*/profile.json")
+    found = Profile.read(profile)
+    assert (found.events, found.by_part and found.by_part.column) == (200, "kafka_partition")
+    removed(broker.bootstrap, own)
