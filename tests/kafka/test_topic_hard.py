@@ -24,7 +24,7 @@ from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.workers import Forked
 from tests.kafka.test_topic_runs import rows, source_of
-from tests.kafka.topics import Sent, late_events, made, removed, write
+from tests.kafka.topics import Sent, dumped, late_events, made, removed, write
 
 
 @pytest.fixture
@@ -140,3 +140,23 @@ def test_a_broker_that_is_not_there_is_told_in_time() -> None:
     assert "the Kafka broker 127.0.0.1:1 cannot be used: " in ran.stderr
     assert "Connection refused" in ran.stderr
     assert time.monotonic() - begun < 15
+
+
+@pytest.mark.prove
+def test_a_compacted_topic_is_read_by_position(broker: Broker, tmp_path: Path) -> None:
+    name = made(
+        broker.bootstrap, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01",
+        delete_retention_ms="60000",
+    )  # fmt: skip
+    sent = [Sent(0, one.value, f"k{number % 5}".encode()) for number, one in enumerate(late_events(200, 1))]
+    write(broker.bootstrap, name, [*sent, Sent(0, None, b"k0")])
+    deadline = time.monotonic() + 120
+    while len(left := dumped(broker.bootstrap, name)) > 50 and time.monotonic() < deadline:
+        time.sleep(1)
+        write(broker.bootstrap, name, [Sent(0, sent[0].value, b"last")])  # the newest segment stays as it is
+    assert len(left) <= 50
+    manifest, seqs = ingested(topics.pinned(source_of(broker, name, max_bad_fraction=0)), tmp_path)
+    there = dumped(broker.bootstrap, name)
+    assert seqs == [one.offset() for one in there if one.value() is not None]
+    assert manifest.quarantined == sum(one.value() is None for one in there)
+    removed(broker.bootstrap, name)

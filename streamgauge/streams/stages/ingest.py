@@ -85,7 +85,8 @@ def _build(
     parts = [path / name for step in wrote for name in step.parts]
     quarantine = gathered([path / name for step in wrote for name in step.quarantine], path / QUARANTINE_FILE)
     skipped = reduce(Skipped.and_then, (step.skipped for step in wrote), NONE_SKIPPED)
-    merged = source.kafka is not None and source.order != "file"  # its partitions lie side by side
+    # partitions that are read one after the other are in no order that says anything
+    merged = source.kafka is not None and source.kafka.has_parts and source.order != "file"
     as_read = None if merged else in_file.measure(workers, parts, source, _places(wrote), skipped)
     if source.order != "file":
         parts = in_order(workers, source, parts, path)
