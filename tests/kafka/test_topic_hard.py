@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.publish.broker import Broker
@@ -88,6 +88,21 @@ def test_what_retention_took_is_told(broker: Broker, own: str, tmp_path: Path) -
         topics.pinned(source_of(broker, own, kafka=begins))
     with pytest.raises(UserError, match=r"partition 0: cannot be read: .*[Oo]ffset"):
         ingested(fixed, tmp_path)
+
+
+def test_a_range_has_times_of_one_kind(broker: Broker, tmp_path: Path) -> None:
+    name = made(broker.bootstrap, message_timestamp_type="LogAppendTime")
+    write(broker.bootstrap, name, late_events(5, 1))
+    changed = ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topic = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[changed])
+    admin.incremental_alter_configs([topic])[topic].result(20)
+    write(broker.bootstrap, name, late_events(5, 1))
+    with pytest.raises(UserError, match="partition 0: offset 5: found its producer's time, allowed: the append"):
+        ingested(topics.pinned(source_of(broker, name)), tmp_path)
+    later = {"bootstrap": broker.bootstrap, "topic": name, "from": {0: 5}}
+    assert ingested(topics.pinned(source_of(broker, name, kafka=later)), tmp_path)[0].arrival is False
+    removed(broker.bootstrap, name)
 
 
 def test_a_topic_that_goes_while_it_is_read_is_told_in_time(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

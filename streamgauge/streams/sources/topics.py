@@ -20,6 +20,7 @@ from streamgauge.config import Benchmark, Source
 from streamgauge.config.topic import HEADER, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
+from streamgauge.streams.kafka.encoded import on_one_line
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.kafka.values import Decoder, decoder
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: offsets that a task reads at a time, and that need not be read again after a kill
 SPAN_OFFSETS = 250_000
 TOMBSTONE = "tombstone"
+#: kind of a record's time, as confluent_kafka has it
+_CREATE_TIME = 1
 #: name of the column by which the partitions of a topic are measured
 _PARTITION = "kafka_partition"
 #: in a run's folder: the range that its first stage has fixed
@@ -150,7 +153,7 @@ def pieces(topic: Topic, span: Span, names: Sequence[str], block_bytes: int) -> 
     decode = decoder(topic)
     held, held_bytes = list[Piece](), 0
     for messages in ranges.read(topic, span):
-        held.append(_piece(messages, span, names, decode))
+        held.append(_piece(messages, topic, span, names, decode))
         held_bytes += len(held[-1].lines)
         if held_bytes >= block_bytes:
             yield _joined(held)
@@ -172,7 +175,7 @@ def _joined(held: Sequence[Piece]) -> Piece:
     return Piece(b"".join(piece.lines for piece in held), Beside(columns, at, reasons))
 
 
-def _piece(messages: list[Message], span: Span, names: Sequence[str], decode: Decoder) -> Piece:
+def _piece(messages: list[Message], topic: Topic, span: Span, names: Sequence[str], decode: Decoder) -> Piece:
     offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
     values = [message.value() for message in messages]
     lines, bad = decode.lines([value or b"" for value in values])
@@ -180,19 +183,25 @@ def _piece(messages: list[Message], span: Span, names: Sequence[str], decode: De
     reasons: dict[str, list[int]] = {}
     for at, reason in bad.items():
         reasons.setdefault(reason, []).append(at)
-    columns = tuple(_column(name, messages, offsets, span.partition) for name in names)
+    columns = tuple(_column(name, messages, offsets, topic) for name in names)
     return Piece(b"\n".join([*lines, b""]), Beside(columns, offsets - span.low, reasons))
 
 
-def _column(name: str, messages: list[Message], offsets: Ints, partition: int) -> pa.Array:
-    """Texts of what each record tells by that name; empty where it tells nothing."""
+def _column(name: str, messages: list[Message], offsets: Ints, topic: Topic) -> pa.Array:
+    """Texts of what each record tells by that name; empty where it tells nothing. Raises UserError."""
     if name == "kafka.partition":
-        texts = [str(partition).encode()] * len(messages)
+        texts = [str(messages[0].partition()).encode()] * len(messages)
     elif name == "kafka.offset":
         return pc.cast(pc.cast(int64s(offsets), pa.string()), pa.binary())
     elif name == "kafka.timestamp":
-        kinds = [message.timestamp() for message in messages]
-        texts = [str(ms).encode() if kind else b"" for kind, ms in kinds]  # kind 0: it has none
+        times = [message.timestamp() for message in messages]
+        if topic.pinned is not None and topic.pinned.appended and _CREATE_TIME in {kind for kind, _ in times}:
+            first = next(at for at, (kind, _) in enumerate(times) if kind == _CREATE_TIME)
+            raise UserError(
+                f"{topic.url}: partition {messages[first].partition()}: offset {offsets[first]}: found its producer's "
+                "time, allowed: the append time, with which the range begins; let the range end before (until)"
+            )
+        texts = [str(ms).encode() if kind else b"" for kind, ms in times]  # kind 0: it has none
     elif name == "kafka.key":
         texts = [_text(message.key()) for message in messages]
     else:
@@ -210,4 +219,4 @@ def _text(value: bytes | str | None) -> bytes:
         data.decode()
     except UnicodeDecodeError:
         return data.hex().encode()
-    return data
+    return on_one_line(data)
