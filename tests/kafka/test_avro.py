@@ -120,6 +120,12 @@ def test_a_type_that_json_lacks_becomes_a_text_or_a_number(kind: object, given: 
     assert reader(json.dumps(schema))(value).decode() == f'{{"v":{line}}}'
 
 
+@pytest.mark.parametrize("precision", [{"precision": 4}, {}])
+def test_a_decimal_of_more_digits_than_its_schema_allows_loses_none(precision: dict[str, int]) -> None:
+    value = encoded(logical("bytes", "decimal", precision=6, scale=2), Decimal("-1234.56"))
+    assert reader(json.dumps(logical("bytes", "decimal", scale=2, **precision)))(value) == b"-1234.56"
+
+
 def test_a_schema_uses_names_of_others() -> None:
     inner = {"type": "record", "name": "a.Inner", "fields": [{"name": "n", "type": "long"}]}
     outer = {"type": "record", "name": "b.Outer", "fields": [{"name": "one", "type": "a.Inner"}]}

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+_MOST_DIGITS = 10_000
 #: decimals as numbers of all their digits
 _JSON = msgspec.json.Encoder(decimal_format="number")
 
@@ -68,10 +69,12 @@ def _reader(texts: Sequence[str]) -> Any:
 
 
 def _without(schema: Any, kinds: Sequence[str]) -> Any:
-    """The schema without logical types of these kinds."""
+    """The schema without logical types of these kinds, and with decimals of any number of digits."""
     if isinstance(schema, list):
         return [_without(one, kinds) for one in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {key: one for key, one in schema.items() if key != "logicalType" or schema.get("type") not in kinds}
+    if (kept.get("type"), kept.get("logicalType")) == ("bytes", "decimal"):
+        kept["precision"] = _MOST_DIGITS  # fastavro rounds a number that has more digits than its schema allows
     return {key: _without(one, kinds) for key, one in kept.items()}
