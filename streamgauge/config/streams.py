@@ -51,7 +51,8 @@ class OutageSpec(Model):
         description="parts that are out on their own: a column, such as a device; partition; or all: one part"
     )
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
-        default=None, description="number of partitions, with by: partition; the event of seq i is in i mod this"
+        default=None,
+        description="number of partitions: those of the keys in the column, or in turns (by: partition)",
     )
     spacing: Delay | None = Field(
         default=None, description="mean time from the end of an outage to the next one of the same part"
@@ -73,8 +74,10 @@ class OutageSpec(Model):
             raise ValueError(f"spacing: found {self.spacing}, allowed: above 0")
         if self.like is not None and self.delivery != "at_once":
             raise ValueError(f"delivery: found {self.delivery} with like, allowed: at_once")
-        if self.by != "partition" and self.partitions is not None:
-            raise ValueError(f"partitions: found with by: {self.by}, allowed: with by: partition")
+        if self.partitions is not None and self.by == "all":
+            raise ValueError("partitions: found with by: all, allowed: with by: partition, or a column of keys")
+        if self.partitions is not None and self.like is not None and self.by != "partition":
+            raise ValueError("partitions: found with like and a column, allowed: with by: partition")
         if self.by == "all" and self.delivery == "at_once":
             raise ValueError("delivery: found at_once with by: all, which keeps the order, allowed: a number")
         return self
@@ -82,7 +85,7 @@ class OutageSpec(Model):
     @property
     def column(self) -> str | None:
         """The column whose values are the parts; None where no column has them."""
-        return None if self.by == "all" or self.partitions is not None else self.by
+        return None if self.by == "all" or (self.by == "partition" and self.partitions is not None) else self.by
 
 
 class DelaySpec(Model):

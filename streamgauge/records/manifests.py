@@ -70,8 +70,8 @@ class Selection:
 class OutageModel(Part):
     """Model of a stream's outages, besides their lengths, whose table is `delay_table`. Times in ticks."""
 
-    column: str | None  # its values are the parts; None: partitions are
-    partitions: int
+    column: str | None  # its values are the parts, or keys of partitions; None: partitions take turns
+    partitions: int  # 0: none
     rate: int  # of delivery; 0: at once
     window: int
     up_table: tuple[int, ...]  # inverse CDF of the times between outages

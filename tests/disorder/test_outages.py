@@ -14,6 +14,7 @@ from streamgauge.streams.disorder.outage_fit import WHOLE
 from streamgauge.streams.disorder.outages import Outages, hash_of
 from tests.disorder.test_delays import splitmix_of
 from tests.disorder.test_generation import KINDS, SEED, check_every_chunking, source, write
+from tests.kafka.test_partitioner import hash_of as hashed
 from tests.oracle import naive
 
 MASK = 2**64 - 1
@@ -67,15 +68,21 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     seq_array = np.sort(rng.choice(3 * len(array), len(array), replace=False)).astype(np.int64)
     by_column, parts = bool(case % 2), (1, 2, 3, 40)[case // 2]
     own = rng.integers(0, parts, len(array))
-    groups = write(tmp_path / "events", array, seq_array, rng, part=np.array([f"p{k}" for k in own.tolist()]))
+    values = [None if k == 2 else f"p{k}" for k in own.tolist()]
+    groups = write(tmp_path / "events", array, seq_array, rng, part=np.array(values, object))
     longest, up = int(rng.choice([0, 1, 30, 500, 10**5])), int(rng.choice([0, 5, 100, 2_000]))
     lengths = DelayTable((longest if case == 3 else int(rng.integers(0, longest + 1)), longest))
     rate = int(rng.choice([0, 1, 3, 10]))
     shares = {"p0": WHOLE // 3, "p1": 0} if case == 5 else {}
-    column = "part" if by_column else None
-    model = Outages(lengths, DelayTable((0, 2 * up)), column, parts, rate, shares)
+    column, of_keys = "part" if by_column else None, case == 7
+    partitions = 0 if by_column and not of_keys else parts
+    model = Outages(lengths, DelayTable((0, 2 * up)), column, partitions, rate, shares)
     times, seq = array.tolist(), seq_array.tolist()
-    names = [f"p{k}" for k in own.tolist()] if by_column else [str(s % parts) for s in seq]
+    in_turns = [str(s % parts) for s in seq]
+    names = values if by_column else in_turns
+    if of_keys:
+        keys = [None if key is None else str((hashed(key.encode()) & 0x7FFFFFFF) % parts) for key in values]
+        names = [turn if key is None else key for key, turn in zip(keys, in_turns, strict=True)]
     draws = [drawn_in_python(model, SEED, name, time) for name, time in zip(names, times, strict=True)]
     select, drawn = [s for s, _ in draws], [d for _, d in draws]
     targets = [Fraction(percent, 100) for percent in (5, 20, 50, 100)]

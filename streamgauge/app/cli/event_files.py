@@ -167,7 +167,7 @@ def generate(
     like: Annotated[
         str | None, typer.Option(help="outages: in place of --spacing, a profile.json by part to fit to, up to --max")
     ] = None,
-    partitions: Annotated[int | None, typer.Option(help="outages of partition: their number")] = None,
+    partitions: Annotated[int | None, typer.Option(help="outages: number of partitions, in turns or by keys")] = None,
     delivery: Annotated[
         str | None,
         typer.Option(

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
 from streamgauge.streams.disorder.delays import Delays
-from streamgauge.streams.disorder.outages import part_hashes
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, column_array, read, read_times, total_rows
 
 #: a task's arrays hold about so many rows at a time, however far a delay reaches
@@ -115,8 +114,7 @@ class Window:
     """numbers of the groups that begin a piece"""
     following: RowGroup | None
     """row group after the last one"""
-    column: str | None
-    """column that delays depend on"""
+    delay: Delays
 
     @staticmethod
     def of(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, *, back: bool) -> Window:
@@ -147,7 +145,7 @@ class Window:
                 cuts.append(number - first)
                 start = rows[number]
         following = groups[over] if over < len(groups) else None
-        return Window(begin, end, list(groups[first:over]), rows[first], cuts, following, delay.column)
+        return Window(begin, end, list(groups[first:over]), rows[first], cuts, following, delay)
 
     def piece(self, number: int) -> Piece | None:
         """Reads a piece; None if it has no row of the window."""
@@ -161,7 +159,7 @@ class Window:
         if following is not None and pinned:
             pinned = bool(read_times([following])[0] < following.before)
         first = self.first + total_rows(self.groups[: self.cuts[number]])
-        whole = _read(groups, first, self.column, pinned=pinned)
+        whole = _read(groups, first, self.delay, pinned=pinned)
         part = whole.part(whole.index(self.begin), whole.index(self.end))
         return part if len(part.base) else None
 
@@ -172,13 +170,13 @@ class Window:
                 yield piece
 
 
-def _read(groups: list[RowGroup], first: int, column: str | None, *, pinned: bool) -> Piece:
-    table = read(groups, ["seq", "event_time", *([column] if column else [])])
+def _read(groups: list[RowGroup], first: int, delay: Delays, *, pinned: bool) -> Piece:
+    table = read(groups, ["seq", "event_time", *([delay.column] if delay.column else [])])
     seq, time = column_array(table, "seq"), column_array(table, "event_time")
     base = running_maximum(time, groups[0].before)
     source_late = base > time
     free = ~source_late
     free[:-1] &= ~source_late[1:]
     free[-1] &= not pinned
-    parts = part_hashes(table.column(column)) if column else None
+    parts = delay.parts(table.column(delay.column), seq) if delay.column else None
     return Piece(first, seq, time, base, source_late, free, groups[0].before, parts)

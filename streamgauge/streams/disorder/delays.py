@@ -18,6 +18,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
@@ -60,8 +61,11 @@ class Delays(Protocol):
     @property
     def maximum(self) -> int: ...
 
+    def parts(self, column: pa.ChunkedArray, seq: Ticks, /) -> Ticks | None:
+        """Hashes of the parts that the column names."""
+
     def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
-        """(selection draw, delay in ticks) of each event. parts: hashes of the column's values."""
+        """(selection draw, delay in ticks) of each event. parts: what `parts` gave."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,9 @@ class DelayTable:
     def mean(self) -> int:
         """Mean of the draws, rounded down."""
         return sum(map(sum, pairwise(self.ticks))) // (2 * (len(self.ticks) - 1))
+
+    def parts(self, _column: pa.ChunkedArray, _seq: Ticks, /) -> None:
+        return None
 
     def draw(self, seed: int, seq: Ticks, _time: Ticks, _parts: Ticks | None, /) -> tuple[Draws, Ticks]:
         return draw(seed, seq, self)

@@ -30,6 +30,7 @@ from streamgauge.streams.disorder.delays import (
 )
 from streamgauge.streams.disorder.outage_fit import WHOLE, fit, read_profile
 from streamgauge.streams.disorder.row_groups import parts_of
+from streamgauge.streams.kafka.partitioner import partitions_of
 
 #: times that an outage of the longest length, and a usual time up with its outage, fit into a window
 _LONGEST, _USUAL = 2, 16
@@ -49,9 +50,9 @@ class Outages:
     ups: DelayTable
     """times from the end of an outage to the next one"""
     column: str | None = None
-    """its values are the parts; None: partitions are"""
-    partitions: int = 1
-    """without a column: the event of seq i belongs to part i mod this"""
+    """its values are the parts, unless there are partitions"""
+    partitions: int = 0
+    """number of partitions, to which events belong by the key in the column, or else in turns by seq; 0: none"""
     rate: int = 0
     """waiting events are delivered so many times as fast as they happened; 0: at once"""
     shares: dict[str, int] = field(default_factory=dict)
@@ -94,10 +95,19 @@ class Outages:
     def _usual(self) -> int:
         return max(1, self.lengths.mean + self.ups.mean)
 
+    def parts(self, column: pa.ChunkedArray, seq: Ticks, /) -> Ticks:
+        if self.partitions:
+            in_turns = column.is_null().to_numpy()
+            number = np.where(in_turns, seq % self.partitions, partitions_of(column, self.partitions))
+            return _hashes_of_numbers(self.partitions)[number]
+        names, codes = parts_of(column)
+        hashes: Ticks = np.array([hash_of(name) for name in names], np.int64)[codes]
+        return hashes
+
     def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
         if parts is None:
-            names = np.array([hash_of(str(number)) for number in range(self.partitions)], np.int64)
-            part = seq % self.partitions
+            names = _hashes_of_numbers(max(1, self.partitions))
+            part = seq % len(names)
         else:
             names, part = _distinct(parts)
         window, mixed = self.window, splitmix(seed, names).view(np.int64)
@@ -153,7 +163,7 @@ def delays_of(spec: DelaySpec, tick: Tick) -> Delays:
     mean = Duration(spacing * PS[tick])
     ups = table(DelaySpec(distribution="exponential", max=Duration(8 * mean.ps), mean=mean), tick)
     rate = 0 if given.delivery == "at_once" else given.delivery
-    model = Outages(lengths, ups, given.column, given.partitions or 1, rate, shares)
+    model = Outages(lengths, ups, given.column, given.partitions or 0, rate, shares)
     if model.window > LONGEST_WINDOW or model.count > MOST_OUTAGES:
         raise UserError(
             f"delay.max: found {spec.max} with outages {show_ticks(spacing, tick)} apart, allowed: at most about "
@@ -172,11 +182,8 @@ def hash_of(part: str | None) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True)
 
 
-def part_hashes(column: pa.ChunkedArray) -> Ticks:
-    """Hashes of a column's values."""
-    names, codes = parts_of(column)
-    hashes: Ticks = np.array([hash_of(name) for name in names], np.int64)[codes]
-    return hashes
+def _hashes_of_numbers(count: int) -> Ticks:
+    return np.array([hash_of(str(number)) for number in range(count)], np.int64)
 
 
 def _distinct(values: Ticks) -> tuple[Ticks, Ticks]:
