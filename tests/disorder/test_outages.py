@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamgauge.base.errors import UserError
+from streamgauge.config import Experiment, parse
 from streamgauge.streams.disorder.delays import NEVER, DelayTable
 from streamgauge.streams.disorder.outage_fit import WHOLE
-from streamgauge.streams.disorder.outages import Outages, hash_of
+from streamgauge.streams.disorder.outages import Outages, delays_of, hash_of
 from tests.disorder.test_delays import splitmix_of
 from tests.disorder.test_generation import KINDS, SEED, check_every_chunking, source, write
 from tests.kafka.test_partitioner import hash_of as hashed
@@ -89,3 +91,31 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
     bound = check_every_chunking(monkeypatch, groups, times, seq, model, select, drawn, targets, CUTTINGS)
     if parts == 1 and not rate:
         assert bound == sum(naive.out_of_order(times)), "an outage of everything brings nothing out of order"
+
+
+@pytest.mark.parametrize(
+    ("outages", "message"),
+    [
+        ({"by": "d"}, "spacing: give either this or like"),
+        ({"by": "d", "spacing": "1s", "like": "p.json"}, "spacing: give either this or like"),
+        ({"by": "d", "spacing": "0s"}, "spacing: found 0s, allowed: above 0"),
+        (
+            {"by": "all", "spacing": "1s"},
+            "delivery: found at_once with by: all, which keeps the order, allowed: a number",
+        ),
+        ({"by": "all", "spacing": "1s", "delivery": 2, "partitions": 3}, "partitions: found with by: all"),
+        ({"by": "d", "spacing": "1s", "delivery": 0}, "delivery: found 0, allowed: at_once, or a whole number from 1"),
+        ({"by": "d", "like": "p.json", "delivery": 2}, "delivery: found 2 with like, allowed: at_once"),
+        ({"by": "d", "like": "p.json"}, "max: give this with outages.like"),
+    ],
+)
+def test_unusable_outages_are_refused_in_one_line(outages: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse(Experiment, {"name": "e", "target_percent": 5, "delay": {"outages": outages}}, "test")
+
+
+def test_outages_much_longer_than_usual_are_refused() -> None:
+    delay = {"distribution": "pareto", "max": "9000d", "mean": "1s", "outages": {"by": "d", "spacing": "1s"}}
+    given = parse(Experiment, {"name": "e", "target_percent": 5, "delay": delay}, "test")
+    with pytest.raises(UserError, match=r"delay.max: found 9000d with outages 1 s apart, allowed: at most about 1,024"):
+        delays_of(given.delay, "ns")
