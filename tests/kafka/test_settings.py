@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.engines.job.settings import JobSettings
@@ -52,3 +55,34 @@ def test_only_the_broker_of_the_measured_system_is_asked(tmp_path: Path) -> None
     check(benchmark, [bench.systems[0].name])
     with pytest.raises(UserError, match=r"^systems.away.bootstrap: the Kafka broker 127.0.0.1:1 cannot be used"):
         check(benchmark)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"key": "price"},
+            "systems.mine.key: found 'price', allowed: columns of type string or int64: order_id, customer",
+        ),
+        ({"key": "id"}, "systems.mine.key: found 'id', allowed: columns of type"),
+        ({"sentinel": {"id": 1}}, "systems.mine.sentinel: found 'id', allowed: order_id, customer, price"),
+        ({"sentinel": {"customer": 1.5}}, "systems.mine.sentinel.customer: found 1.5, allowed: a value of type int64"),
+        ({"key": "customer", "sentinel": {"customer": 9, "order_id": None, "price": 1}}, None),
+    ],
+)
+def test_columns_of_records_are_those_of_the_source(more: dict[str, object], said: str | None) -> None:
+    about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
+    settings = JobSettings.model_validate(about | more)
+    with nullcontext() if said is None else pytest.raises(UserError, match=f"^{re.escape(said)}"):
+        settings.check_columns(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"sentinel": "{ms},,"}, {"format": "line"}, {"format": "line", "sentinel": {"customer": 1}}, {"key": 3},
+     {"answer": {"grace": "1h"}}, {"answer": {"grace": "1h", "lateness": "1h", "sql": "select 1"}}],
+)  # fmt: skip
+def test_settings_that_do_not_go_together_are_refused(more: dict[str, object]) -> None:
+    about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
+    with pytest.raises(ValidationError, match=r"sentinel|key|grace"):
+        JobSettings.model_validate(about | more)

@@ -10,14 +10,16 @@ from streamgauge.bench.publish.answers import Output
 from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, Offsets, Topics, broker_errors
 
 
-def try_rights(access: Access, topics: Topics, topic: str, group: str | None) -> None:
+def try_rights(access: Access, topics: Topics, topic: str, group: str | None, *, by_event: bool = False) -> None:
     """Makes the topic, writes and reads a record, looks at the job's group if it has one, and removes the topic.
+
+    by_event: its records may bear any time, which old brokers do not know.
 
     Raises UserError that names the first right that is missing.
     """
     try:
         with _needs("Create and Describe on topics"):
-            topics.make(topic, 1)
+            topics.make(topic, 1, by_event=by_event)
         with _needs("Write on topics"):
             _write(access, topic)
         with _needs("Read on topics"):

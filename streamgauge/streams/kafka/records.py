@@ -69,8 +69,9 @@ class Form:
     def _keys(self, rows: pa.RecordBatch) -> list[bytes | None]:
         if self.key is None:
             return [None] * rows.num_rows
-        keys: list[bytes | None] = texts(rows.column(self.key)).to_pylist()
-        return keys
+        distinct = texts(rows.column(self.key)).dictionary_encode()  # as few keys come again and again
+        keys = [*distinct.dictionary.to_pylist(), None]
+        return [keys[at] for at in pc.fill_null(distinct.indices, -1).to_numpy(zero_copy_only=False).tolist()]
 
     def _times(self, rows: pa.RecordBatch) -> list[int]:
         if not self.by_event:

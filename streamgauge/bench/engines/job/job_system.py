@@ -84,7 +84,7 @@ class JobSystem(Adapter):
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
             group = self._system.progress.group
             group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
-            try_rights(self._access, self._topics, probe, group)
+            try_rights(self._access, self._topics, probe, group, by_event=self._system.since_1970)
             self._registry = tried(self._system.registry, probe)
             answer = self._system.answer
             self._decoder = decoder_of(answer.format, self._system.registry, answer.writer_schema)
