@@ -12,6 +12,7 @@ _SYSTEM = """\
     #   sasl.username: me, sasl.password: "${{KAFKA_PASSWORD}}"}}
     # the names in braces are filled in for each trial; your job reads the topic {{input}} and writes {{output}}
     command: [{command}]
+    # a job of Kafka Streams takes the key and the time of each record: key: my_column, and timestamp: event
     # started: once # trials share the job; by default each has a new one
     {progress}
     answer:
