@@ -74,6 +74,8 @@ class OutageSpec(Model):
             raise ValueError(f"spacing: found {self.spacing}, allowed: above 0")
         if self.like is not None and self.delivery != "at_once":
             raise ValueError(f"delivery: found {self.delivery} with like, allowed: at_once")
+        if self.partitions is None and self.by == "partition":
+            raise ValueError("partitions: missing with by: partition, allowed: the number of partitions")
         if self.partitions is not None and self.by == "all":
             raise ValueError("partitions: found with by: all, allowed: with by: partition, or a column of keys")
         if self.partitions is not None and self.like is not None and self.by != "partition":
@@ -85,7 +87,7 @@ class OutageSpec(Model):
     @property
     def column(self) -> str | None:
         """The column whose values are the parts; None where no column has them."""
-        return None if self.by == "all" or (self.by == "partition" and self.partitions is not None) else self.by
+        return None if self.by in ("all", "partition") else self.by
 
 
 class DelaySpec(Model):

@@ -96,6 +96,7 @@ def test_every_source_every_chunking(kind: str, case: int, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("outages", "message"),
     [
+        ({"by": "partition", "spacing": "1h"}, "partitions: missing with by: partition, allowed: the number"),
         ({"by": "d"}, "spacing: give either this or like"),
         ({"by": "d", "spacing": "1s", "like": "p.json"}, "spacing: give either this or like"),
         ({"by": "d", "spacing": "0s"}, "spacing: found 0s, allowed: above 0"),
