@@ -37,7 +37,7 @@ from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Benchmark, Experiment, Source, TimeColumn
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import InFile
-from streamgauge.streams.stages import analyze, generate, ingest
+from streamgauge.streams.stages import analyze, event_parts, generate, ingest
 from streamgauge.streams.stages.workers import Forked, Workers
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ def written(times: Any, place: Path) -> Artifact:
     def write(start: int) -> str:
         part = np.asarray(times[start : start + FILE_ROWS], np.int64) * MS + BEGIN
         columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), lines_of(start, len(part))]
-        return ingest.write_rows(pa.Table.from_arrays(columns, schema=schema), place / f"part-{start:012d}.parquet")
+        return event_parts.write_rows(pa.Table.from_arrays(columns, schema=schema), place / f"part-{start:012d}.parquet")
 
     files = Forked(2).each(range(0, len(times), FILE_ROWS), write)
     count = len(times)
