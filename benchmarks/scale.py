@@ -168,7 +168,8 @@ def written(times: Any, place: Path) -> Artifact:
     def write(start: int) -> str:
         part = np.asarray(times[start : start + FILE_ROWS], np.int64) * MS + BEGIN
         columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), lines_of(start, len(part))]
-        return event_parts.write_rows(pa.Table.from_arrays(columns, schema=schema), place / f"part-{start:012d}.parquet")
+        table = pa.Table.from_arrays(columns, schema=schema)
+        return event_parts.write_rows(table, place / f"part-{start:012d}.parquet")
 
     files = Forked(2).each(range(0, len(times), FILE_ROWS), write)
     count = len(times)
