@@ -172,6 +172,11 @@ class Experiment(Model):
         default="error",
         description="error: an unreachable target is an error; closest: the closest reachable count is taken",
     )
+    duplicates: Percent | None = Field(
+        default=None,
+        description="percent of the events that come twice, the second time right behind the first",
+        exclude_if=lambda percent: percent is None,
+    )
     outputs: Outputs = Field(
         default=("parquet",),
         description="forms of the stream: parquet; csv (one ordered file) or csv-parts (ordered parts); jsonl; kafka",
@@ -205,6 +210,11 @@ class Experiment(Model):
     def fraction(self) -> Fraction | None:
         """The target as a fraction of events, exactly as written; None where the stream is to be as it came."""
         return None if self.target_percent is None else Fraction(repr(self.target_percent)) / 100
+
+    @property
+    def duplicated(self) -> Fraction:
+        """The part of the events that come twice, exactly as written."""
+        return Fraction(repr(self.duplicates or 0)) / 100
 
     @property
     def wanted(self) -> str:

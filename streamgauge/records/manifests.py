@@ -101,6 +101,7 @@ class StreamManifest(Manifest):
     delay_max: int
     delay_table: tuple[int, ...]
     outages: OutageModel | None = None
+    duplicates: int = 0  # rows beside those of `events`; the other counts are without them
     drawn_delay: BinnedDelays
     observed_delay: BinnedDelays
     sha256: str

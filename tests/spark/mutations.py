@@ -280,6 +280,7 @@ OF_THE_CLAIMS: dict[str, set[str]] = {
     "newly_delayed": {"newly-delayed-as-claimed"},
     "source_out_of_order": {"source-disorder-as-claimed"},
     "events": {"event-count-as-claimed"},
+    "duplicates": {"duplicates-as-claimed"},
 }
 
 

@@ -133,6 +133,7 @@ def sound_case(rows: int = 150) -> Case:
             case.sort()
     assert len(case.late()) == target
     case.claims = {
+        "duplicates": 0,
         "events": rows,
         "source_out_of_order": len(source_late),
         "target_out_of_order": target,

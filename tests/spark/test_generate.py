@@ -19,13 +19,14 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import DelaySpec, Experiment, Source, TimeColumn
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.disorder import definitions
-from streamgauge.streams.stages import generate
+from streamgauge.streams.stages import stream_writer
 from streamgauge.streams.stages.analyze import measure
 from streamgauge.streams.stages.generate import _header as header_of
 from streamgauge.streams.stages.generate import write_stream
 from streamgauge.streams.stages.workers import Forked
 from tests import manifests
 from tests.conftest import everywhere
+from tests.disorder.test_duplicates import in_python
 from tests.oracle import naive
 
 if TYPE_CHECKING:
@@ -69,6 +70,28 @@ def times_of(seed: int, n: int = 400) -> list[int]:
 
 def read_stream(directory: Path, manifest: StreamManifest) -> pa.Table:
     return pa.concat_tables([pq.read_table(directory / name) for name in manifest.files])
+
+
+@everywhere
+def test_duplicates_stand_behind_their_events_however_the_stream_is_cut(workers: Workers, tmp_path: Path) -> None:
+    times = times_of(2)
+    twice = in_python(400, Fraction("12.5") / 100, 42)
+    hashes = set()
+    for n, (rows_per_file, chunk_rows) in enumerate([(400, 400), (50, 90), (170, 37)]):
+        source, outputs = events(tmp_path / f"e{n}", times, rows_per_file), {"parquet", "csv"}
+        once, both = tmp_path / f"once{n}", tmp_path / f"both{n}"
+        once.mkdir()
+        both.mkdir()
+        plain = write_stream(workers, source, SOURCE, experiment(35, 80), once, outputs=outputs, chunk_rows=chunk_rows)
+        wanted = experiment(35, 80, duplicates=12.5)
+        manifest = write_stream(workers, source, SOURCE, wanted, both, outputs=outputs, chunk_rows=chunk_rows)
+        rows = [row for row in read_stream(once, plain).to_pylist() for _ in range(1 + (row["seq"] in twice))]
+        assert read_stream(both, manifest).to_pylist() == rows
+        assert (len(rows), manifest.events, manifest.duplicates) == (450, 400, 50)
+        assert manifest.achieved_out_of_order == plain.achieved_out_of_order
+        assert (both / "stream.csv").read_bytes().count(b"\n") == 450
+        hashes.add(manifest.sha256)
+    assert len(hashes) == 1
 
 
 @everywhere
@@ -161,7 +184,7 @@ def test_a_chunk_written_in_slices_is_the_same(
 ) -> None:
     made = []
     for name, rows, processes in (("whole", 1_000_000, 1), ("slices", slice_rows, 2)):
-        monkeypatch.setattr(generate, "SLICE_ROWS", rows)
+        monkeypatch.setattr(stream_writer, "SLICE_ROWS", rows)
         source, out = events(tmp_path / f"events {name}", times_of(2), 90), tmp_path / name
         out.mkdir()
         manifest = write_stream(
@@ -174,7 +197,7 @@ def test_a_chunk_written_in_slices_is_the_same(
 
 
 def test_lines_beyond_two_gigabytes_are_taken_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, made = generate._Writer._columns, []
+    take, made = stream_writer.Writer._columns, []
 
     def overflow(writer: Any, output: Any, part: slice) -> pa.Table:
         if part.stop - part.start > 30:
@@ -186,7 +209,7 @@ def test_lines_beyond_two_gigabytes_are_taken_in_parts(tmp_path: Path, monkeypat
         out.mkdir()
         manifest = write_stream(Forked(1), source, SOURCE, experiment(35, 80), out, outputs={"parquet", "csv"})
         made.append((manifest.sha256, read_stream(out, manifest), (out / "stream.csv").read_bytes()))
-        monkeypatch.setattr(generate._Writer, "_columns", overflow)
+        monkeypatch.setattr(stream_writer.Writer, "_columns", overflow)
     assert made[0] == made[1]
 
 

@@ -22,6 +22,7 @@ from streamgauge.streams.stages import facts, validate
 from tests import manifests
 from tests.conftest import ROOT
 from tests.spark.mutations import (
+    LOST_OR_ADDED,
     OF_THE_CLAIMS,
     OF_THE_DATA,
     OF_THE_FACTS,
@@ -265,6 +266,51 @@ def test_the_stage_proves_a_sound_stream_and_shows_the_proof_in_every_run(spark:
         assert "stream_facts" in (place / "docs" / "index.html").read_text()
 
 
+def keep(_: list[dict[str, Any]], __: Case) -> None:
+    pass
+
+
+def lose_one(twins: list[dict[str, Any]], case: Case) -> None:
+    case.stream.pop(next(at for at, row in enumerate(case.stream) if row is twins[3]))
+
+
+def change_one(twins: list[dict[str, Any]], _: Case) -> None:
+    twins[3]["flight"] = 7
+
+
+def write_one_again(twins: list[dict[str, Any]], case: Case) -> None:
+    case.stream.append(case.stream.pop(next(at for at, row in enumerate(case.stream) if row is twins[3])))
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("few_tasks")
+@pytest.mark.parametrize(
+    ("corrupt", "failed"),
+    [
+        (keep, set()),
+        (lose_one, {"duplicates-as-asked", "duplicates-as-claimed"}),
+        (change_one, LOST_OR_ADDED | {"duplicates-as-asked", "duplicates-as-claimed"}),
+        (
+            write_one_again,
+            {"no-seq-duplicated", "sorted-within-files", "achieved-equals-target", "achieved-as-claimed"},
+        ),
+    ],
+)
+def test_duplicates_stand_behind_their_events_and_are_as_many_as_asked(
+    spark: Any, context: Any, tmp_path: Path, corrupt: Any, failed: set[str]
+) -> None:
+    case = copy.deepcopy(SOUND)
+    twins = [dict(row) for row in case.stream[5:80:5]]
+    for twin in twins:
+        case.stream.insert(case.stream.index(twin) + 1, twin)
+    case.claims["duplicates"] = len(twins)
+    corrupt(twins, case)
+    experiment = case.experiment.model_copy(update={"duplicates": 10.0})
+    found = facts.facts(spark, *case.write(tmp_path), experiment)
+    judged = validate.judge(context, SUITES / "stream_facts.json", found)
+    assert {e.name for e in judged if not e.success} == failed
+
+
 @pytest.mark.spark
 def test_a_failed_stage_names_what_failed_keeps_its_docs_and_publishes_nothing(spark: Any, tmp_path: Path) -> None:
     case = copy.deepcopy(SOUND)
@@ -275,7 +321,7 @@ def test_a_failed_stage_names_what_failed_keeps_its_docs_and_publishes_nothing(s
     with pytest.raises(UserError) as told:
         validate.run(spark, benchmark, store, experiment, SUITES, store.run("one"))
     shown = store.run("one") / "validation-late30"
-    for part in ("experiment late30: 2 of 38", "seq-keeps-its-event", "achieved-as-claimed", str(shown)):
+    for part in ("experiment late30: 2 of 40", "seq-keeps-its-event", "achieved-as-claimed", str(shown)):
         assert part in str(told.value)
     result = json.loads((shown / "result.json").read_text())
     assert {e["name"] for e in result["expectations"] if not e["success"]} == {

@@ -119,6 +119,7 @@ class Generated:
     target_out_of_order: int
     achieved_out_of_order: int
     feasible_max: int
+    duplicates: int
     sha256: str
     quarantined: int
     quarantine_reasons: dict[str, int]
@@ -175,6 +176,9 @@ def generate(
             show_default="at_once",
         ),
     ] = None,
+    duplicates: Annotated[
+        float | None, typer.Option(help="percent of the events that come twice, the second time right behind the first")
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="also write CSV, as one ordered file")] = False,
     csv_parts: Annotated[bool, typer.Option("--csv-parts", help="also write CSV, as ordered parts")] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="also write JSON lines: times, columns and the line")] = False,
@@ -220,6 +224,8 @@ def generate(
     parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
     if parts := {key: value for key, value in parts.items() if value is not None}:
         spec["outages"] = parts | ({"delivery": int(delivery)} if delivery and delivery.isdecimal() else {})
+    if duplicates is not None:
+        raw["duplicates"] = duplicates
     if given := {key: value for key, value in spec.items() if value is not None}:
         raw["delay"] = given
     experiment = options.parse(config.Experiment, raw, "experiment")
@@ -240,6 +246,8 @@ def generate(
     for name, count in zip(("source", "target", "achieved"), counts, strict=True):
         typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, made.events):.4f} %)")
     typer.echo(f"bound         {made.feasible_max:,} under this seed")
+    if made.duplicates:
+        typer.echo(f"duplicates    {made.duplicates:,} more rows")
     typer.echo(f"sha256        {made.sha256}")
     for file in made.files:
         typer.echo(f"written       {file}")
@@ -291,6 +299,7 @@ def streamed(
         target_out_of_order=manifest.target_out_of_order,
         achieved_out_of_order=manifest.achieved_out_of_order,
         feasible_max=manifest.feasible_max,
+        duplicates=manifest.duplicates,
         sha256=manifest.sha256,
         quarantined=sum(bad.values()),
         quarantine_reasons=bad,

@@ -55,9 +55,10 @@ def compared(run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, wo
 
 
 def size(stream: Artifact, copies: int) -> StreamSize:
-    """Events of a whole stream with its copies, and those out of order, if its manifest tells."""
+    """Rows of a whole stream with its copies, and those out of order, if its manifest tells."""
     late: int | None = stream.manifest.get("achieved_out_of_order")
-    return {"events": copies * stream.manifest["events"], "out_of_order": None if late is None else copies * late}
+    rows = stream.manifest["events"] + stream.manifest.get("duplicates", 0)
+    return {"events": copies * rows, "out_of_order": None if late is None else copies * late}
 
 
 def salted(workload: Workload) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ def _achievement(m: StreamManifest, target_text: str) -> Tiles:
                 percent(m.feasible_max, m.events),
                 f"{count(m.feasible_max)} events could be out of order",
             ),
+            *([("duplicates", count(m.duplicates), "more rows, right behind their events")] if m.duplicates else []),
         ]
     )
 

@@ -30,6 +30,7 @@ class Output:
     rows: npt.NDArray[np.intp]  # sorted positions in the row groups below, for fetching further columns
     order: npt.NDArray[np.intp]  # rows[order] are the positions in stream order
     groups: list[RowGroup]
+    first: int  # number of the groups' first row among all
     running_before: int  # largest event time of all earlier chunks' rows
     delayed: Counts  # delays of newly delayed rows, ticks
 
@@ -79,9 +80,8 @@ def _first_rows(
     ingestion, seq, time, places, added = _joined(held)
     order = stable_order(ingestion)
     running_before = max(running_before, before)
-    return Output(
-        ingestion[order], seq[order], time[order], places, order, window.groups, running_before, added[added > 0]
-    ), high
+    columns = (ingestion[order], seq[order], time[order], places, order)
+    return Output(*columns, window.groups, window.first, running_before, added[added > 0]), high
 
 
 def _earliest_half(held: list[list[Counts]], first: int) -> tuple[list[Counts], Border]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from streamgauge.config import Experiment
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.validation import Facts
 from streamgauge.streams.disorder import definitions, row_groups
+from streamgauge.streams.disorder.duplicates import total
 from streamgauge.streams.disorder.row_groups import RowGroup
 from streamgauge.streams.stages import frames
 
@@ -42,7 +43,9 @@ COVERED: dict[str, tuple[str, ...]] = {
 }
 SALTS = (1, 2)
 #: counts that a stream's manifest claims
-CLAIMS = ("events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "newly_delayed")
+CLAIMS = (
+    "events", "source_out_of_order", "target_out_of_order", "achieved_out_of_order", "newly_delayed", "duplicates",
+)  # fmt: skip
 _WORD = 1 << 64
 
 Rows = Callable[[list[RowGroup], RowGroup | None], Iterator[pa.RecordBatch]]
@@ -69,15 +72,19 @@ def measure(spark: SparkSession, events: Artifact, stream: Artifact) -> Measured
     sources = row_groups.row_groups(events.files())
     placed, claimed = row_groups.row_groups(stream.files()), stream.read(StreamManifest)
     bin_shift = _bin_shift(sources)
-    contents = _contents({"events": read(spark, events), "stream": read(spark, stream)}, bin_shift)
+    rows = read(spark, stream)
+    if claimed.duplicates:  # one that differs stays
+        rows = rows.dropDuplicates()
+    contents = _contents({"events": read(spark, events), "stream": rows}, bin_shift)
     before, after = contents["events"], contents["stream"]
     bins = before.bins.keys() | after.bins.keys()
     counts = {
         "events_rows": before.rows,
         "stream_rows": after.rows,
+        "duplicates": row_groups.total_rows(placed) - after.rows,
         "bins": len(bins),
         "bins_equal": sum(before.bins.get(b) == after.bins.get(b) for b in bins),
-        **_places(spark, sources, placed, claimed.delay_min, claimed.delay_max),
+        **_places(spark, sources, placed, claimed),
     }
     sums = {f"{dataset}_{name}_sum": text for dataset, of in contents.items() for name, text in of.sums.items()}
     return Measured(counts, sums)
@@ -95,6 +102,7 @@ def beside_claims(measured: Measured, claimed: StreamManifest, experiment: Exper
         **measured.sums,
         "target_out_of_order": target,
         "expected_out_of_order": expected,
+        "expected_duplicates": total(counts["events_rows"], experiment.duplicated),
         **{f"claimed_{name}": claims[name] for name in CLAIMS},
     }
     # an expectation passes a missing value unnoticed
@@ -173,11 +181,12 @@ def _bin_shift(groups: list[RowGroup]) -> int:
 
 
 def _places(
-    spark: SparkSession, sources: list[RowGroup], placed: list[RowGroup], delay_min: int, delay_max: int
+    spark: SparkSession, sources: list[RowGroup], placed: list[RowGroup], claimed: StreamManifest
 ) -> dict[str, int]:
     """Counts events by how their place in the stream compares with their base time and the delays' bounds."""
     events = _rows(spark, sources, _event_rows, "seq long, base_time long, source_late boolean, unsorted boolean")
-    stream = _rows(spark, placed, _stream_rows, "seq long, ingestion_time long, flags int")
+    rows = partial(_stream_rows, with_duplicates=not claimed.duplicates)
+    stream = _rows(spark, placed, rows, "seq long, ingestion_time long, flags int")
     base, ingestion, source_late = F.col("base_time"), F.col("ingestion_time"), F.col("source_late")
     new = ~source_late & (ingestion > base)
 
@@ -192,8 +201,8 @@ def _places(
         "unsorted_within_files": flag(UNSORTED_IN_FILE),
         "unsorted_across_files": flag(UNSORTED_ACROSS),
         "ingested_before_base": ingestion < base,
-        "delay_above_maximum": new & (ingestion > base + F.lit(delay_max)),
-        "delay_below_minimum": new & (ingestion < base + F.lit(delay_min)),
+        "delay_above_maximum": new & (ingestion > base + F.lit(claimed.delay_max)),
+        "delay_below_minimum": new & (ingestion < base + F.lit(claimed.delay_min)),
         "source_disorder_moved": source_late & (ingestion != base),
         "source_disorder_healed": source_late & ~flag(LATE),
         "matched": ingestion.isNotNull() & base.isNotNull(),
@@ -237,7 +246,10 @@ def _event_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[pa
         yield _batch(seq=seq, base_time=base, source_late=base > times, unsorted=unsorted)
 
 
-def _stream_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[pa.RecordBatch]:
+def _stream_rows(
+    share: list[RowGroup], previous: RowGroup | None, *, with_duplicates: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows; without duplicates, one whose place is that of the row before it is left out."""
     file = Path(previous.file) if previous else None
     last = _last(previous, ["ingestion_time", "seq"])
     for group in share:
@@ -248,8 +260,12 @@ def _stream_rows(share: list[RowGroup], previous: RowGroup | None) -> Iterator[p
         flags[1:] |= np.where(unsorted, UNSORTED_IN_FILE, 0).astype(np.int32)
         if last and (int(ingestion[0]), int(seq[0])) < last:
             flags[0] |= UNSORTED_IN_FILE if Path(group.file) == file else UNSORTED_ACROSS
+        first = np.ones(len(seq), bool)
+        if not with_duplicates:
+            first[1:] = (ingestion[1:] != ingestion[:-1]) | (seq[1:] != seq[:-1])
+            first[0] = last != (int(ingestion[0]), int(seq[0]))
         file, last = Path(group.file), (int(ingestion[-1]), int(seq[-1]))
-        yield _batch(seq=seq, ingestion_time=ingestion, flags=flags)
+        yield _batch(seq=seq[first], ingestion_time=ingestion[first], flags=flags[first])
 
 
 def _last(group: RowGroup | None, columns: list[str]) -> tuple[int, ...] | None:
