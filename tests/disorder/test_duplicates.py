@@ -1,4 +1,4 @@
-"""Which events come twice: by the definition in plain Python, whatever part of them is asked for."""
+"""Tests which events come twice: by the definition in plain Python, whatever part of them is asked for."""
 
 from __future__ import annotations
 
