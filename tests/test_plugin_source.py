@@ -143,5 +143,5 @@ def test_a_format_is_in_the_key_of_its_events_with_its_version(plugin: Path, tmp
 def test_without_the_package_its_format_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(UserError) as problem:
         source_of(tmp_path / "f.bin")
-    allowed = "csv, parquet, jsonl, nexmark"
+    allowed = "csv, parquet, jsonl, kafka, nexmark"
     assert str(problem.value) == f"source: format: found 'example-binary', allowed: {allowed}"

@@ -67,7 +67,7 @@ def test_a_run_s_benchmark_is_its_own_or_none(tmp_path: Path) -> None:
         found, lines = read_each(file, read)
         assert all(one == wanted for one in found)
         assert len(lines) > 0.6 * FLIPS
-        assert all(line.startswith(f"{file}: ") for line in lines)
+        assert all(line.startswith(f"{file}:") for line in lines)
 
 
 def test_a_benchmark_that_was_changed_on_purpose_is_told_how_it_is_taken(tmp_path: Path) -> None:
