@@ -87,7 +87,7 @@ def test_small_batches_are_joined_to_blocks_of_the_size_asked_for(
 
 @pytest.mark.usefixtures("plugin")
 def test_a_place_of_code_has_no_version_and_is_refused(tmp_path: Path) -> None:
-    allowed = ["csv", "parquet", "jsonl", "nexmark", "example-binary"]
+    allowed = ["csv", "parquet", "jsonl", "kafka", "nexmark", "example-binary"]
     with pytest.raises(UserError, match=f"^source: format: found '{CODE}', allowed: {', '.join(allowed)}$"):
         source_of(tmp_path / "f.bin", format=CODE)
     assert config.schema()["$defs"]["Source"]["properties"]["format"]["enum"] == allowed
