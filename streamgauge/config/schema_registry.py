@@ -71,8 +71,8 @@ class SchemaRegistry(Model):
     def reached(self) -> Iterator[Reached]:
         """Yields the host, and the variables of the environment that are read."""
         yield Reached("host", "registry.address", self.address)
-        for key in ("user", "password", "token"):
-            for name in variables.named(getattr(self, key) or ""):
+        for key, value in (("user", self.user), ("password", self.password), ("token", self.token)):
+            for name in variables.named(value or ""):
                 yield Reached("variable", f"registry.{key}", name)
 
 
