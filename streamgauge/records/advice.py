@@ -1,0 +1,152 @@
+"""The record of an advice, `advice.json`: what each watermark delay loses, and which one keeps its promise.
+
+Times are whole ticks. docs/advise.md explains it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streamgauge.base.units import Tick
+from streamgauge.records.loss import Loss
+from streamgauge.records.profile import Hint, Span
+from streamgauge.records.record import Part, Record
+
+Answers = Literal["tumbling", "sliding", "session", "join", "event"]
+Target = Literal["lost", "windows_wrong"]
+
+
+class Question(Part):
+    """What a job answers from its events, and what it may lose."""
+
+    answers: Answers
+    length: int = 0
+    """of a window; the gap of sessions; or how far apart two events of a join may lie"""
+    slide: int = 0
+    """from one window's begin to the next one's"""
+    key: str | None = None
+    """column of the key; without one, all events have one key"""
+    value: str | None = None
+    """column whose sum is looked at"""
+    left: str | None = None
+    """COLUMN=VALUE: the events that are the left half of a join"""
+    allowed_lateness: int = 0
+    """how much longer an answer may be revised once it was given"""
+    target: Target | None = None
+    share: float | None = None
+    """largest share of the events that may be lost, or of the windows that may be wrong"""
+
+    @property
+    def windows(self) -> bool:
+        """True if the answers are of windows at fixed places."""
+        return self.answers in ("tumbling", "sliding")
+
+
+class Errors(Part):
+    """Relative errors of the answers that are wrong; a missing answer's is 1."""
+
+    median: float
+    worst: float
+
+
+class Wait(Part):
+    """How long after a window's end its answer comes; quantiles within 0.4 %. None if no answer comes."""
+
+    p50: int | None
+    p99: int | None
+
+
+class Trade(Part):
+    """What one watermark delay gives and takes, with a watermark after each event.
+
+    Without windows, what is said of them is None. The answers of a join are its pairs.
+    """
+
+    delay: int
+    lost: int
+    """events in no answer that they belong to"""
+    lost_in_part: int
+    """events that at least one of their answers lacks; more than `lost` where windows overlap"""
+    windows: int | None = None
+    """answers of the whole stream: windows by key, sessions, or pairs"""
+    windows_wrong: int | None = None
+    """answers that stay wrong"""
+    count_error: Errors | None = None
+    """of the number of events in a wrong answer; None without a wrong one"""
+    value_error: Errors | None = None
+    """of the sum of the value in an answer whose count is wrong"""
+    wait: Wait | None = None
+    """in event time: from a window's end to the event that closes it"""
+    wait_arrival: Wait | None = None
+    """in arrival time, where the source has it"""
+    open_windows: int | None = None
+    """most windows, by key, that are open at once"""
+    revised: int | None = None
+    """times that an answer is given again, as late events come within the allowed lateness"""
+
+
+class Tested(Part):
+    """A rule for the delay, chosen on the past and tested on the block after it, many times."""
+
+    rule: str
+    delay: int | None
+    """what the rule gives from the whole stream"""
+    tests: int
+    held: int
+    """tests in which at most the promised share was lost"""
+    realised_p50: float
+    realised_max: float
+    broken: tuple[Span, ...] = ()
+    """event times of the blocks in which the promise did not hold"""
+
+
+class Advised(Part):
+    """The delay that is advised."""
+
+    delay: int
+    promised: float
+    rule: str
+    tests: int
+    held: int
+    realised_p50: float
+    realised_max: float
+
+
+class ByEngine(Part):
+    """What a delay loses under the rules of an engine."""
+
+    engine: str
+    rule: str
+    """its rule in words"""
+    delay: int
+    loss: Loss
+    state_bytes: int | None = None
+    """of the windows that are open at once; None where nobody has measured it"""
+
+
+class CodeLine(Part):
+    """A line of a job that sets the delay."""
+
+    engine: str
+    text: str
+
+
+class Advice(Record):
+    """What each watermark delay loses of a stream, which one is advised, and why."""
+
+    events: int
+    tick: Tick
+    event_time: Span
+    question: Question
+    curve: tuple[Trade, ...]
+    """by ascending delay"""
+    advised: Advised | None
+    reason: str | None
+    """why no delay is advised"""
+    blocks: int
+    """into which the stream is cut for the tests"""
+    rules: tuple[Tested, ...]
+    """the first is the naive one, which is never advised: enough for the past as a whole"""
+    hints: tuple[Hint, ...] = ()
+    engines: tuple[ByEngine, ...] = ()
+    lines: tuple[CodeLine, ...] = ()
