@@ -25,7 +25,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "records": (),
     "catalog": (),
     "metrics": (),
-    "streams": ("lateness", "kafka", "disorder", "nexmark", "sources", "text", "stages"),
+    "streams": ("lateness", "kafka", "disorder", "advice", "nexmark", "sources", "text", "stages"),
     "bench": (
         "workloads", "search", "oracle", "driver", "publish", "compare", "measure", "engines", "answers",
         "measurements",

@@ -17,7 +17,7 @@ Target = Literal["lost", "windows_wrong"]
 
 
 class Question(Part):
-    """What a job answers from its events, and what it may lose."""
+    """Question that a job answers from its events, and the loss that it may have."""
 
     answers: Answers
     length: int = 0
@@ -50,14 +50,14 @@ class Errors(Part):
 
 
 class Wait(Part):
-    """How long after a window's end its answer comes; quantiles within 0.4 %. None if no answer comes."""
+    """Time after a window's end until its answer comes; quantiles within 0.4 %. None if no answer comes."""
 
     p50: int | None
     p99: int | None
 
 
 class Trade(Part):
-    """What one watermark delay gives and takes, with a watermark after each event.
+    """Gains and losses of one watermark delay, with a watermark after each event.
 
     Without windows, what is said of them is None. The answers of a join are its pairs.
     """
@@ -113,7 +113,7 @@ class Advised(Part):
 
 
 class ByEngine(Part):
-    """What a delay loses under the rules of an engine."""
+    """Loss of a delay under the rules of an engine."""
 
     engine: str
     rule: str
@@ -132,7 +132,7 @@ class CodeLine(Part):
 
 
 class Advice(Record):
-    """What each watermark delay loses of a stream, which one is advised, and why."""
+    """Losses of a stream at each watermark delay, the delay that is advised, and the reason."""
 
     events: int
     tick: Tick

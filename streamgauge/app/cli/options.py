@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from streamgauge.base.errors import Infeasible, Mistakes, Outage, UserError
+from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 
 M = TypeVar("M", bound=BaseModel)
@@ -80,3 +81,11 @@ def speaking() -> Iterator[None]:
         raise UserError(named(str(problem))) from problem
     except Outage as problem:
         raise Outage(named(str(problem))) from problem
+
+
+def duration(option: str, text: str) -> Duration:
+    """The length of time that an option gives. Raises UserError."""
+    try:
+        return Duration.parse(text)
+    except ValueError as problem:
+        raise UserError(f"{option}: {problem}") from None

@@ -9,7 +9,10 @@ import typer
 
 #: headings of the help; under each its commands, with the module of each
 PANELS = {
-    "Your own data": {"init": "init", "analyze": "event_files", "generate": "event_files", "datasets": "event_files"},
+    "Your own data": {
+        "init": "init", "analyze": "event_files", "advise": "advise", "generate": "event_files",
+        "datasets": "event_files",
+    },
     "Whole benchmarks": {
         "demo": "planning", "check": "planning", "run": "planning", "ui": "planning", "runs": "runs", "open": "runs",
         "serve": "runs", "schema": "planning",
@@ -28,6 +31,11 @@ EXAMPLES = {
         "flights.csv.gz --time sched --format '%Y-%m-%d %H:%M:%S'",
         "clicks.jsonl --time payload.at --unit ms --json",
         "trips.parquet --time pickup --full --profile trips.json",
+    ),
+    "advise": (
+        "flights.csv.gz --time sched --format '%Y-%m-%d %H:%M:%S' --window 1h --lost 1%",
+        "clicks.jsonl --time payload.at --unit ms --window 1m --key user --windows-wrong 1%",
+        "kafka://localhost:9092/clicks --time at --unit ms --session 30m --key user --lost 0.1%",
     ),
     "generate": (
         "clicks.csv --time ts --unit ms --target 20 --max 30s --seed 1 --out late20",

@@ -43,7 +43,10 @@ def bucket_of(values: Times) -> npt.NDArray[np.int64]:
 
 
 def bucket_edges(bucket: int) -> tuple[int, int]:
-    """Range [low, high), in ticks, of a bucket of values ≥ 0."""
+    """Range [low, high), in ticks, of a bucket."""
+    if bucket < _ZERO:
+        low, high = bucket_edges(2 * _ZERO - bucket)
+        return 1 - high, 1 - low
     place = bucket - _ZERO - 1
     if place < 0:
         return 0, 1

@@ -1,0 +1,214 @@
+"""The command advise: how long a job shall wait for late events."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import options, source_options, workplace
+from streamgauge.app.cli.advice_text import as_json_object, show
+from streamgauge.app.cli.common import AsJson
+from streamgauge.app.cli.event_files import Master
+from streamgauge.app.cli.source_options import Files, Reading, spread
+from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
+from streamgauge.catalog.artifacts import ScratchStore
+from streamgauge.records.advice import Advice, Answers, Question, Target
+from streamgauge.records.manifests import EventsManifest
+from streamgauge.records.profile import UNMERGED, Profile
+
+#: a number that is a type of column
+_NUMBERS = ("int64", "float64")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(spread(advise))
+
+
+def advise(
+    files: Files,
+    reading: Reading,
+    window: Annotated[str | None, typer.Option(help="answers are of windows of this length")] = None,
+    slide: Annotated[
+        str | None, typer.Option(help="with --window: from one window's begin to the next", show_default="--window")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option(help="answers are of sessions, which end after a gap of this length")
+    ] = None,
+    join: Annotated[
+        str | None, typer.Option(help="answers are of pairs of two events at most so far apart; with --left and --key")
+    ] = None,
+    event: Annotated[bool, typer.Option("--event", help="answers are of each event by itself")] = False,
+    left: Annotated[
+        str | None,
+        typer.Option(help="with --join: COLUMN=VALUE of the events that are one half; all others are the other"),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="column by which answers are grouped")] = None,
+    value: Annotated[str | None, typer.Option(help="column of numbers whose sum is looked at, too")] = None,
+    lost: Annotated[
+        str | None, typer.Option(help="advise a delay: at most this percent of the events may be lost, such as 0.1%")
+    ] = None,
+    windows_wrong: Annotated[
+        str | None, typer.Option(help="advise a delay: at most this percent of the windows may stay wrong")
+    ] = None,
+    delay: Annotated[list[str] | None, typer.Option(help="say what this delay loses; may be repeated")] = None,
+    allowed_lateness: Annotated[
+        str | None, typer.Option(help="how long a window takes late events after its first answer", show_default="0s")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="also look at each value of this column alone, such as a device or a partition")
+    ] = None,
+    idle: Annotated[
+        str | None,
+        typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
+    ] = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how long a job shall wait for late events: what each watermark delay loses, and which one to take."""
+    asked = Asked(window, slide, session, join, event, left, key, value, lost, windows_wrong, allowed_lateness)
+    source = source_options.with_parts(source_options.source(files, reading), by, idle)
+    advice = advised(source, asked, delay or [], master)
+    if as_json:
+        typer.echo(json.dumps(as_json_object(advice)))
+    else:
+        show(advice)
+
+
+def advised(source: config.Source, question: Asked, delays: Sequence[str], master: str | None = None) -> Advice:
+    """The advice on a source. Raises UserError.
+
+    delays: those that its curve must have.
+    """
+    source = question.keeping(source)
+    asked_ps = [options.duration("--delay", text).ps for text in delays]
+    source = workplace.pinned(source)
+    if not source.is_merged:
+        raise UserError(f"out of order: {UNMERGED}; name its --arrival, or a topic that keeps append times")
+    with (
+        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
+        workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
+    ):
+        from streamgauge.streams.keys import Scaled
+        from streamgauge.streams.stages import advise as stage
+        from streamgauge.streams.stages import analyze, ingest
+
+        given, store = Scaled(source), ScratchStore(Path(scratch))
+        with workplace.progress("reading the source"):
+            events = ingest.run(workers, given, store, lines=False)
+        with workplace.progress("measuring its disorder"):
+            profile = Profile.read(analyze.run(workers, given, store).file("profile.json"))
+        ticks = PS[profile.tick]
+        with workplace.progress("trying delays"):
+            advice = stage.measure(workers, events, question.record(source), [-(-ps // ticks) for ps in asked_ps])
+        for doubt in events.read(EventsManifest).doubts:
+            typer.echo(options.named(doubt), err=True)
+        return advice.model_copy(update={"hints": profile.hints})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options that say what a job answers, and what it may lose."""
+
+    window: str | None = None
+    slide: str | None = None
+    session: str | None = None
+    join: str | None = None
+    event: bool = False
+    left: str | None = None
+    key: str | None = None
+    value: str | None = None
+    lost: str | None = None
+    windows_wrong: str | None = None
+    allowed_lateness: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = {"--window": self.window, "--session": self.session, "--join": self.join, "--event": self.event or None}
+        named = [name for name, given in kinds.items() if given is not None]
+        if len(named) != 1:
+            raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
+        (kind,) = named
+        for option, of, needed in (
+            ("slide", "--window", False), ("allowed_lateness", "--window", False), ("left", "--join", True),
+            ("windows_wrong", "--window", False),
+        ):  # fmt: skip
+            name, given = f"--{option.replace('_', '-')}", getattr(self, option)
+            if given is not None and kind != of:
+                raise UserError(f"{name}: found with {kind}, allowed: with {of}")
+            if given is None and needed and kind == of:
+                raise UserError(f"{name}: this option is missing; {of} wants it")
+        if kind == "--join" and self.key is None:
+            raise UserError("--key: this option is missing; --join wants it")
+        if kind == "--event" and (self.key or self.value):
+            raise UserError(
+                f"--{'key' if self.key else 'value'}: found with --event, allowed: with --window, --session"
+            )
+        if self.lost is not None and self.windows_wrong is not None:
+            raise UserError("--lost: found with --windows-wrong, allowed: one of both")
+
+    def keeping(self, source: config.Source) -> config.Source:
+        """The source that keeps the columns that are asked about."""
+        source = source_options.keeping(source, self.key)
+        source = source_options.keeping(source, self.left and self._half[0])
+        if self.value is not None and self.value not in source.columns:
+            columns = {self.value: {"path": self.value, "type": "float64"}, **source.columns}
+            source = options.parse(config.Source, source.model_dump() | {"columns": columns}, "source")
+        if self.value is not None and source.kinds[self.value] not in _NUMBERS:
+            raise UserError(f"--value {self.value}: found {source.kinds[self.value]}, allowed: a column of numbers")
+        return source
+
+    @property
+    def _half(self) -> tuple[str, str]:
+        column, equals, value = (self.left or "").partition("=")
+        if not (column and equals):
+            raise UserError(f"--left {self.left}: found no value, allowed: COLUMN=VALUE")
+        return column, value
+
+    def record(self, source: config.Source) -> Question:
+        """The question in ticks of the source. Raises UserError."""
+        ticks = PS[source.tick]
+        window, slide, session, join, allowed = (
+            0 if text is None else _ticks(f"--{name}", text, ticks)
+            for name, text in (
+                ("window", self.window), ("slide", self.slide or self.window), ("session", self.session),
+                ("join", self.join), ("allowed-lateness", self.allowed_lateness),
+            )
+        )  # fmt: skip
+        if window and window % slide:
+            raise UserError(f"--slide {self.slide}: allowed: a whole part of --window {self.window}")
+        kind: Answers = "event"
+        if window:
+            kind = "tumbling" if window == slide else "sliding"
+        elif session or join:
+            kind = "session" if session else "join"
+        target: Target | None = "lost" if self.lost else "windows_wrong" if self.windows_wrong else None
+        share = None if target is None else _share(target, self.lost or self.windows_wrong or "")
+        return Question(
+            answers=kind, length=window or session or join, slide=slide, key=self.key, value=self.value,
+            left=self.left, allowed_lateness=allowed, target=target, share=share,
+        )  # fmt: skip
+
+
+def _ticks(option: str, text: str, ticks: int) -> int:
+    ps = options.duration(option, text).ps
+    if ps % ticks or (ps <= 0 and option != "--allowed-lateness"):
+        raise UserError(f"{option} {text}: allowed: a length of time above 0, in whole nanoseconds")
+    return ps // ticks
+
+
+def _share(target: Target, text: str) -> float:
+    """A share that an option gives in percent, such as 0.1%."""
+    number = text.strip().removesuffix("%").strip()
+    if not re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", number, re.ASCII) or not 0 < float(number) < 100:
+        raise UserError(
+            f"--{target.replace('_', '-')}: found {text!r}, allowed: a percent above 0 and below 100, such as 0.1%"
+        )
+    return float(number) / 100

@@ -1,0 +1,106 @@
+"""Rules for a delay, each tested as it would have been used: chosen on the past, tried on the block after it. Pure.
+
+The method is the rolling origin of forecasting (Tashman, International Journal of Forecasting 16, 2000): what is tested
+is the rule, on data that it has not seen, and not one delay on the data that gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamgauge.records.advice import Advised, Tested
+from streamgauge.records.profile import Span
+
+#: the fewest blocks, of which a fifth only serve as past, and the fewest events that each is allowed to lose
+LEAST_BLOCKS, LEAST_ALLOWED = 25, 5
+MOST_BLOCKS = 100
+#: the share of tests in which a promise must have held
+HELD = Fraction(9, 10)
+#: what a rule calls enough: for that share of the blocks before, times a factor
+RULES: dict[str, tuple[float, int]] = {
+    "enough for 90 % of the blocks before": (0.90, 1),
+    "enough for 95 % of the blocks before": (0.95, 1),
+    "enough for every block before": (1.0, 1),
+    "twice what any block before needed": (1.0, 2),
+}
+NAIVE = "enough for all events before, taken together"
+
+
+def blocks_for(items: int, share: float) -> int:
+    """Number of blocks into which so many events or windows are cut for a promise; 0 if they are too few."""
+    blocks = min(MOST_BLOCKS, int(items * share / LEAST_ALLOWED))
+    return blocks if blocks >= LEAST_BLOCKS else 0
+
+
+def least_items(share: float) -> int:
+    """The fewest events or windows from which a promise of that share is tested."""
+    return int(np.ceil(LEAST_BLOCKS * LEAST_ALLOWED / share))
+
+
+def first_test(blocks: int) -> int:
+    """Number of the block on which rules are tested first."""
+    return max(5, blocks // 5)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The delays of a rule: by the blocks before each tested one, and by all blocks."""
+
+    rule: str
+    before: tuple[int, ...]
+    whole: int
+
+    @classmethod
+    def of(cls, rule: str, enough: Sequence[int]) -> Choices:
+        """Returns what a rule chooses. enough: the least delay of each block."""
+        quantile, factor = RULES[rule]
+
+        def chosen(past: Sequence[int]) -> int:
+            return factor * int(np.quantile(np.asarray(past, np.int64), quantile, method="higher"))
+
+        before = tuple(chosen(enough[:block]) for block in range(first_test(len(enough)), len(enough)))
+        return cls(rule, before, chosen(enough))
+
+
+def choices(enough: Sequence[int]) -> list[Choices]:
+    """Returns what each rule chooses."""
+    return [Choices.of(rule, enough) for rule in RULES]
+
+
+def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int], share: float,
+           spans: Sequence[Span]) -> Tested:  # fmt: skip
+    """Returns how often the promise held. lost(block, delay): number that the block loses; sizes: of the blocks."""
+    first = first_test(len(sizes))
+    rates = [lost(first + n, delay) / sizes[first + n] for n, delay in enumerate(made.before)]
+    broken = tuple(spans[first + n] for n, rate in enumerate(rates) if rate > share)
+    return Tested(
+        rule=made.rule, delay=made.whole, tests=len(rates), held=len(rates) - len(broken),
+        realised_p50=float(np.median(rates)), realised_max=max(rates), broken=broken,
+    )  # fmt: skip
+
+
+def advised(rules: Sequence[Tested], share: float) -> Advised | None:
+    """Returns the smallest delay whose promise held often enough; None if none did."""
+    held = [one for one in rules if one.held >= HELD * one.tests and one.rule != NAIVE]
+    if not held:
+        return None
+    best = min(held, key=lambda one: one.delay or 0)
+    return Advised(
+        delay=best.delay or 0, promised=share, rule=best.rule, tests=best.tests, held=best.held,
+        realised_p50=best.realised_p50, realised_max=best.realised_max,
+    )  # fmt: skip
+
+
+def too_changeable(rules: Sequence[Tested], shown: Callable[[int], str]) -> str:
+    """Says why no delay is advised although there are enough events, and when the promise broke. shown: of a time."""
+    best = max((one for one in rules if one.rule != NAIVE), key=lambda one: one.held)
+    when = ", ".join(f"{shown(span.min)} to {shown(span.max)}" for span in best.broken[:3])
+    more = f" and {len(best.broken) - 3} more" if len(best.broken) > 3 else ""
+    return (
+        f"the stream changes too much: of all rules, {best.rule} held most often, in {best.held} of {best.tests} "
+        f"tests, fewer than 9 of 10; it broke in {when}{more}"
+    )

@@ -1,0 +1,127 @@
+"""The command advise, on real flights and on lines written here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import Call, run
+from tests.conftest import ROOT
+
+FLIGHTS = str(ROOT / "configs" / "data" / "flights_2013_01.csv.gz")
+READ = ["--time", "sched", "--format", "%Y-%m-%d %H:%M:%S"]
+HOUR_NS = 3600 * 10**9
+
+
+def advice(*options: str) -> dict[str, Any]:
+    answer = run(Call(["advise", *options, "--json"]))
+    assert answer.code == 0, answer.err
+    made: dict[str, Any] = json.loads(answer.out)
+    return made
+
+
+def test_a_promise_is_kept_on_flights_that_the_rule_has_not_seen() -> None:
+    made = advice(FLIGHTS, *READ, "--window", "1h", "--lost", "1%", "--delay", "6600s", "--delay", "6601s")
+    assert made["events"] == 26_475
+    assert made["reason"] is None
+    best = made["advised"]
+    assert (best["promised"], best["tests"], best["held"]) == (0.01, 42, 39)
+    assert best["delay_ns"] == 11_700_001_000_000
+    assert best["realised_p50"] < 0.01 < best["realised_max"] < 0.02
+    naive, *others = made["rules"]
+    assert naive["held"] < 0.7 * naive["tests"]  # enough for the past is too little for what comes
+    assert all(one["held"] >= naive["held"] for one in others)
+    curve = {one["delay_ns"]: one for one in made["curve"]}
+    assert curve[0]["lost"] == 5455  # DuckDB: see test_the_curve_is_that_of_sql
+    assert [*curve] == sorted(curve)
+    assert {6_600 * 10**9, 6_601 * 10**9, best["delay_ns"]} <= {*curve}
+
+
+def test_the_curve_is_that_of_sql() -> None:
+    import duckdb
+
+    made = advice(FLIGHTS, *READ, "--window", "2h", "--slide", "1h", "--delay", "90m")
+    (lost, in_part), *_ = duckdb.sql(f"""
+        with events as (
+            select epoch_us(sched::timestamp) as t, row_number() over () as n
+            from read_csv('{FLIGHTS}', header = true, all_varchar = true, parallel = false)
+            where try_cast(sched as timestamp) is not null),
+        reached as (select t, max(t) over (order by n rows between unbounded preceding and 1 preceding) as most
+            from events),
+        judged as (select most - 5400000000 as mark, (t // 3600000000 + 1) * 3600000000 as first from reached)
+        select count(*) filter (first + 3600000000 <= mark), count(*) filter (first <= mark) from judged
+    """).fetchall()
+    (row,) = [one for one in made["curve"] if one["delay_ns"] == 90 * 60 * 10**9]
+    assert (row["lost"], row["lost_in_part"]) == (lost, in_part)
+    assert made["advised"] is None
+    assert made["reason"] == "nothing is promised: name the share that may be lost"
+
+
+def lines(folder: Path, *rows: str) -> str:
+    file = folder / "events.csv"
+    file.write_text("\n".join(["ts,key,n", *rows]) + "\n")
+    return str(file)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> str:
+    return lines(tmp_path, "1000,a,1", "61000,b,2", "2000,a,3", "200000,a,4")
+
+
+def test_a_short_stream_gets_the_trade_and_no_advice(few: str) -> None:
+    made = advice(few, "--time", "ts", "--unit", "ms", "--window", "1m", "--value", "n", "--lost", "1%")
+    assert made["advised"] is None
+    assert made["reason"] == (
+        "the stream is too short to test a promise of 1 %: found 4 events, allowed: from 12,500 on, so that 25 blocks "
+        "may lose 5 each"
+    )
+    assert made["curve"][0] == {
+        "delay_ns": 0, "lost": 1, "lost_in_part": 1, "windows": 3, "windows_wrong": 1,
+        "count_error": {"median": 0.5, "worst": 0.5}, "value_error": {"median": 0.75, "worst": 0.75},
+        "open_windows": 1, "revised": None, "wait_ns": {"p50": 10**9, "p99": 80 * 10**9}, "wait_arrival_ns": None,
+    }  # fmt: skip
+    assert [(one["delay_ns"], one["lost"]) for one in made["curve"]] == [(0, 1), (1_001_000_000, 0)]
+
+
+def test_the_text_names_the_question_and_the_reason(few: str) -> None:
+    answer = run(Call(["advise", few, "--time", "ts", "--unit", "ms", "--window", "1m", "--key", "key"]))
+    assert answer.code == 0
+    assert "answers             windows of 60 s, by key" in answer.out
+    assert "advice              none: nothing is promised" in answer.out
+
+
+KINDS = "allowed: one of --window, --session, --join, --event"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], f"found none of them, {KINDS}"),
+        (["--window", "1m", "--event"], f"found --window and --event, {KINDS}"),
+        (
+            ["--window", "1x"],
+            "--window: found '1x', allowed: a number and one of ps ns us ms s m min h d, such as 2s or 1.5h",
+        ),
+        (["--window", "0s"], "--window 0s: allowed: a length of time above 0, in whole nanoseconds"),
+        (["--window", "1m", "--slide", "7s"], "--slide 7s: allowed: a whole part of --window 1m"),
+        (["--event", "--slide", "7s"], "--slide: found with --event, allowed: with --window"),
+        (["--event", "--lost", "2"], None),
+        (["--event", "--lost", "0%"], "--lost: found '0%', allowed: a percent above 0 and below 100, such as 0.1%"),
+        (["--event", "--lost", "x"], "--lost: found 'x', allowed: a percent above 0 and below 100, such as 0.1%"),
+        (["--event", "--windows-wrong", "1"], "--windows-wrong: found with --event, allowed: with --window"),
+        (["--window", "1m", "--value", "key"], None),
+        (["--join", "5m", "--key", "key"], "--left: this option is missing; --join wants it"),
+        (["--window", "1m", "--delay", "-5s"], None),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_question_are_one_line(few: str, options: list[str], line: str | None) -> None:
+    answer = run(Call(["advise", few, "--time", "ts", "--unit", "ms", *options]))
+    if line is not None:
+        assert answer.code == 2
+        assert answer.err.strip().splitlines()[-1] == f"streamgauge: {line}"
+    else:
+        assert len(answer.err.strip().splitlines()) <= 1
+        assert "Traceback" not in answer.err
