@@ -18,8 +18,10 @@ from streamgauge.records.profile import Span
 #: the fewest blocks, of which a fifth only serve as past, and the fewest events that each is allowed to lose
 LEAST_BLOCKS, LEAST_ALLOWED = 25, 5
 MOST_BLOCKS = 100
-#: the share of tests in which a promise must have held
-HELD = Fraction(9, 10)
+#: the share of tests in which a promise must have held, and the fewest tests that count
+HELD, LEAST_TESTS = Fraction(9, 10), 20
+#: a delay is not tested on a stream that is, so far, less than so many times as long: nothing could be late
+LEAST_LENGTHS = 2
 #: what a rule calls enough: for that share of the blocks before, times a factor
 RULES: dict[str, tuple[float, int]] = {
     "enough for 90 % of the blocks before": (0.90, 1),
@@ -73,19 +75,26 @@ def choices(enough: Sequence[int]) -> list[Choices]:
 
 def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int], share: float,
            spans: Sequence[Span]) -> Tested:  # fmt: skip
-    """Returns how often the promise held. lost(block, delay): number that the block loses; sizes: of the blocks."""
-    first = first_test(len(sizes))
-    rates = [lost(first + n, delay) / sizes[first + n] for n, delay in enumerate(made.before)]
-    broken = tuple(spans[first + n] for n, rate in enumerate(rates) if rate > share)
+    """Returns how often the promise held. lost(block, delay): number that the block loses; sizes: of the blocks.
+
+    spans: of the times in each block.
+    """
+    first, begin = first_test(len(sizes)), min(span.min for span in spans)
+    rates = {
+        block: lost(block, delay) / sizes[block]
+        for block, delay in enumerate(made.before, first)
+        if LEAST_LENGTHS * delay <= max(span.max for span in spans[: block + 1]) - begin
+    }
+    realised, broken = [*rates.values()] or [0.0], tuple(spans[block] for block, rate in rates.items() if rate > share)
     return Tested(
         rule=made.rule, delay=made.whole, tests=len(rates), held=len(rates) - len(broken),
-        realised_p50=float(np.median(rates)), realised_max=max(rates), broken=broken,
+        realised_p50=float(np.median(realised)), realised_max=max(realised), broken=broken,
     )  # fmt: skip
 
 
 def advised(rules: Sequence[Tested], share: float) -> Advised | None:
     """Returns the smallest delay whose promise held often enough; None if none did."""
-    held = [one for one in rules if one.held >= HELD * one.tests and one.rule != NAIVE]
+    held = [one for one in rules if one.rule != NAIVE and one.tests >= LEAST_TESTS and one.held >= HELD * one.tests]
     if not held:
         return None
     best = min(held, key=lambda one: one.delay or 0)
@@ -97,7 +106,13 @@ def advised(rules: Sequence[Tested], share: float) -> Advised | None:
 
 def too_changeable(rules: Sequence[Tested], shown: Callable[[int], str]) -> str:
     """Says why no delay is advised although there are enough events, and when the promise broke. shown: of a time."""
-    best = max((one for one in rules if one.rule != NAIVE), key=lambda one: one.held)
+    best = max((one for one in rules if one.rule != NAIVE and one.tests >= LEAST_TESTS), key=lambda one: one.held,
+               default=None)  # fmt: skip
+    if best is None:
+        return (
+            "the stream is too short: the delays that its blocks need are more than half of its length, "
+            "so that they cannot be tested on it"
+        )
     when = ", ".join(f"{shown(span.min)} to {shown(span.max)}" for span in best.broken[:3])
     more = f" and {len(best.broken) - 3} more" if len(best.broken) > 3 else ""
     return (
