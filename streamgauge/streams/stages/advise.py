@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 
@@ -68,12 +69,26 @@ def measure(workers: Workers, events: Artifact, question: Question, asked: Seque
 
     Raises UserError.
     """
-    groups, manifest = row_groups(events.files()), events.read(EventsManifest)
-    tick, begins = manifest.tick, [0, *accumulate(group.rows for group in groups)]
+    manifest = events.read(EventsManifest)
+    return of_files(workers, events.files(), manifest.tick, question, asked, with_arrival=manifest.arrival)
+
+
+def of_files(
+    workers: Workers,
+    files: Sequence[Path | str],
+    tick: Tick,
+    question: Question,
+    asked: Sequence[int] = (),
+    *,
+    with_arrival: bool = False,
+) -> Advice:
+    """Measures Parquet files with event times in stream order, as `measure` does."""
+    groups = row_groups(files)
+    begins = [0, *accumulate(group.rows for group in groups)]
     span = Span(min=min(g.time_min for g in groups), max=max(g.time_max for g in groups))
     if span.max - span.min + question.length >= 2**63 or span.max + question.length >= 2**63:
         raise UserError(f"event times reach from {span.min} to {span.max} {tick}, beyond 64 bits with a window")
-    stream = Stream(groups, begins, question, with_arrival=manifest.arrival and question.windows)
+    stream = Stream(groups, begins, question, with_arrival=with_arrival and question.windows)
     return _Advising(workers, stream, tick).advice(span, asked)
 
 
@@ -83,7 +98,7 @@ class _Advising:
         self._question = question = stream.question
         self._share = question.share or 0.0
         tests = promise.blocks_for(stream.events, self._share) if question.target == "lost" else 0
-        self._blocks = cut(stream.events, max(tests, min(stream.events, 4 * workers.cores)))
+        self._blocks = cut(stream.events, tests or min(stream.events, 4 * workers.cores))
         self._tests = tests
         whole = precision(tick)
         self._grid = np.array([step for step in watermark_grid(tick) if step % whole == 0], np.int64)
