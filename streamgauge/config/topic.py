@@ -18,6 +18,8 @@ from streamgauge.config.schema_registry import SchemaRegistry, check_registry, c
 #: what a record tells beside its value, as a column of the source, and its type; a header's name follows HEADER
 OWN = {"kafka.partition": "int64", "kafka.offset": "int64", "kafka.timestamp": "int64", "kafka.key": "string"}
 HEADER = "kafka.header."
+#: name of the column by which the partitions of a topic are measured
+PARTITION = "kafka_partition"
 _AGO = re.compile(r"-(.+)")
 _OFFSETS = re.compile(r"(\d+:\d+)(,\d+:\d+)*")
 _ADDRESS = re.compile(r"kafka://([^/@\s]+)/([A-Za-z0-9._-]{1,249})")

@@ -5,7 +5,7 @@ Times are whole ticks. docs/advise.md explains it.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from streamgauge.base.units import Tick
 from streamgauge.records.loss import Loss
@@ -13,6 +13,7 @@ from streamgauge.records.profile import Hint, Span
 from streamgauge.records.record import Part, Record
 
 Answers = Literal["tumbling", "sliding", "session", "join", "event"]
+ANSWERS: tuple[Answers, ...] = get_args(Answers)
 Target = Literal["lost", "windows_wrong"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
@@ -94,13 +95,14 @@ class Pace:
 class Rules:
     """Rules of an engine for late events of a query.
 
-    operators: one for each time that the query reads the stream. delay_us: how far the watermark stays behind.
-    equal_is_late: an event at the watermark itself is late, where an operator judges each event by itself. joins_first:
-    an event joins the open session that it touches; any other event is judged as a session of its own. begins_ms: the
-    watermark before the first event, and the least that there is; what ends at it is late at once.
+    operators: one for each time that the query reads the stream; none before a query is known. delay_us: how far the
+    watermark stays behind. equal_is_late: an event at the watermark itself is late, where an operator judges each event
+    by itself. joins_first: an event joins the open session that it touches; any other event is judged as a session of
+    its own. begins_ms: the watermark before the first event, and the least that there is; what ends at it is late at
+    once.
     """
 
-    operators: tuple[Operator, ...]
+    operators: tuple[Operator, ...] = ()
     delay_us: _Span = 0
     clock: Clock = "all queues"
     pace: Pace = Pace()
@@ -123,3 +125,17 @@ class Rules:
     def by_key(self) -> bool:
         """True if an event's key decides whether it is lost."""
         return self.clock == "own key" or (self.kind == "session" and self.joins_first)
+
+
+@dataclass(frozen=True, config=_FORBID)
+class EngineRules:
+    """Rules of an engine before anybody knows a query, by what a job answers (records/advice.py: Answers).
+
+    title: what readers call the engine. by_answer: without operators; their delay is what the engine adds to that of a
+    job. Of an answer that is not there, nobody has declared a rule. revises: a job may allow a lateness, within which a
+    window takes events after its answer.
+    """
+
+    title: str
+    by_answer: Mapping[str, Rules]
+    revises: StrictBool = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a system's own environment may lack what the configuration 
     from streamgauge.bench.workloads import Spec
     from streamgauge.config import System, Workload
     from streamgauge.config.systems import Semantics
-    from streamgauge.records.rules import Rules
+    from streamgauge.records.rules import EngineRules, Rules
 
 
 class Unsupported(UserError):
@@ -93,9 +93,11 @@ class Adapter(ABC):
 
     An engine need not have the other methods. Without them it has no capability, and nothing to check or to freeze.
     Settings: a model of the keys that a user's own engine takes; None: they reach the adapter as they stand.
+    late_rules: for `streamgauge advise`, which asks before there is a query; None: it does not speak of the engine.
     """
 
     Settings: ClassVar[type[System] | None] = None
+    late_rules: ClassVar[EngineRules | None] = None
     capabilities = Capabilities()
     failure: str | None = None
 

@@ -17,7 +17,7 @@ from streamgauge.base.arrow import Ints, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.lines import first_lines
 from streamgauge.config import Benchmark, Source
-from streamgauge.config.topic import HEADER, Pinned, Topic
+from streamgauge.config.topic import HEADER, PARTITION, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.encoded import on_one_line
@@ -32,8 +32,6 @@ SPAN_OFFSETS = 250_000
 TOMBSTONE = "tombstone"
 #: kind of a record's time, as confluent_kafka has it
 _CREATE_TIME = 1
-#: name of the column by which the partitions of a topic are measured
-_PARTITION = "kafka_partition"
 #: in a run's folder: the range that its first stage has fixed
 _RECORD = "topic.json"
 
@@ -109,9 +107,9 @@ def _with(source: Source, fixed: Pinned) -> Source:
         keys["arrival"] = {"column": "kafka.timestamp"}
         if several and source.order == "file":
             keys["order"] = "arrival"
-    if several and source.by is None and _PARTITION not in source.columns:
-        keys["columns"][_PARTITION] = {"path": "kafka.partition", "type": "int64"}
-        keys["by"] = _PARTITION
+    if several and source.by is None and PARTITION not in source.columns:
+        keys["columns"][PARTITION] = {"path": "kafka.partition", "type": "int64"}
+        keys["by"] = PARTITION
     return Source.model_validate(keys)
 
 

@@ -35,6 +35,7 @@ class FlinkSystem(Answering):
     """Flink under test; driver/system.py says what each method does."""
 
     capabilities = Capabilities(continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut"}))
+    late_rules = queries.ANY_QUERY
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
         super().__init__(system, work)

@@ -6,19 +6,26 @@ registers the query.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.units import PS
 from streamgauge.bench.driver.system import Unsupported
 from streamgauge.bench.workloads import Spec, find
-from streamgauge.records.rules import Counted, Pace, Rules
+from streamgauge.records.advice import ANSWERS
+from streamgauge.records.rules import Counted, EngineRules, Pace, Rules
+from streamgauge.streams.advice.lines import sql as interval
 
 _TEXTS = Path(__file__).parent / "sql"
 SQL = "Sql"
 #: Flink's own `pipeline.auto-watermark-interval`
 WATERMARK_US = 200_000
+#: each queue has a watermark of its own, of which an operator follows the least
+RULES = Rules(clock="least queue", pace=Pace("interval", WATERMARK_US, step_us=1000))
+#: an interval join drops what is older than Flink's watermark, which is a millisecond below ours (IntervalJoinOperator)
+ANY_QUERY = EngineRules("Flink", {**dict.fromkeys(ANSWERS, RULES), "join": replace(RULES, delay_us=1000)}, revises=True)
 
 
 @dataclass(frozen=True)
@@ -97,14 +104,9 @@ def answer(query: str) -> Answer:
 
 
 def rules(spec: Spec) -> Rules:
-    """Flink's late rules: each queue has a watermark of its own, of which an operator follows the least."""
-    return Rules(
-        spec.operators(),
-        spec.watermark_ms * 1000,
-        "least queue",
-        Pace("interval", WATERMARK_US, step_us=1000),
-        late_counted=answer(spec.query).late_counted,
-    )
+    """Flink's late rules for a query, and what is counted as late."""
+    counted = answer(spec.query).late_counted
+    return replace(RULES, operators=spec.operators(), delay_us=spec.watermark_ms * 1000, late_counted=counted)
 
 
 def check(system: str, spec: Spec) -> None:
@@ -144,9 +146,9 @@ def sql(spec: Spec) -> str | None:
     else:
         text = query.text(query.code_for("flink", ""))
     return text.format(
-        window=_interval(spec.window_us),
-        two_windows=_interval(2 * spec.window_us),
-        offset=_interval(spec.offset_us),
+        window=interval(spec.window_us * PS["us"]),
+        two_windows=interval(2 * spec.window_us * PS["us"]),
+        offset=interval(spec.offset_us * PS["us"]),
         window_us=spec.window_us,
     )
 
@@ -178,11 +180,3 @@ def results(spec: Spec) -> tuple[str, ...]:
     if spec.query == "passthrough":
         return names + columns(spec)
     return tuple(name for name in names if spec.value is not None or not name.endswith("_value"))
-
-
-def _interval(us: int) -> str:
-    """A duration in SQL's words, to the millisecond."""
-    seconds, ms = divmod(us // 1000, 1000)
-    days, rest = divmod(seconds, 86_400)
-    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.{ms:03}"
-    return f"interval '{days} {clock}' day to second(3)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import cast
 
 from streamgauge.base.errors import UserError
@@ -14,9 +15,18 @@ from streamgauge.bench.engines.job.settings import JobAnswer, JobSettings
 from streamgauge.bench.publish.answers import Topic, offered, report, without_lost
 from streamgauge.bench.publish.publisher import LinkFigures
 from streamgauge.bench.workloads import Spec
-from streamgauge.records.rules import Pace, Rules
+from streamgauge.records.rules import EngineRules, Pace, Rules
 from streamgauge.records.trial import Compared
 from streamgauge.streams.kafka.values import Decoder
+
+#: Kafka Streams' rules: each partition follows its own stream time, in which records have milliseconds
+STREAMS_RULES = Rules(clock="own queue", pace=Pace(step_us=PS["ms"] // PS["us"]), late_counted="none")
+#: a session ends at its last event, plus the gap, and is closed from the millisecond after that on
+#: (KStreamSessionWindowAggregate). A join forgets whole segments of its store, which is no rule for an event.
+STREAMS = EngineRules(
+    "Kafka Streams",
+    {"tumbling": STREAMS_RULES, "sliding": STREAMS_RULES, "session": replace(STREAMS_RULES, delay_us=1000)},
+)
 
 
 def compared(
@@ -71,8 +81,7 @@ def late_rules(system: JobSettings, spec: Spec) -> Rules:
             raise UserError(
                 f"systems.{system.name}.answer.grace: found a workload whose windows overlap, allowed: tumbling ones"
             )
-        operators, pace = spec.operators("window"), Pace(step_us=PS["ms"] // PS["us"])
-        return Rules(operators, grace.ps // PS["us"], "own queue", pace, late_counted="none")
+        return replace(STREAMS_RULES, operators=spec.operators("window"), delay_us=grace.ps // PS["us"])
     if lateness is None:
         return Rules(spec.operators("never"), late_counted="none")
     return Rules(spec.operators("tolerance"), lateness.ps // PS["us"], late_counted="none")

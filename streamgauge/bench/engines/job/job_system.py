@@ -19,7 +19,7 @@ from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
-from streamgauge.bench.engines.job.comparing import compared, late_rules
+from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics
@@ -46,6 +46,7 @@ class JobSystem(Adapter):
 
     #: False for a link that may limit a trial
     link_is_checked: ClassVar[bool] = True
+    late_rules = STREAMS
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         super().__init__(system, work)

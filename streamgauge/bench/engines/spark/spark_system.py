@@ -24,7 +24,8 @@ from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
-from streamgauge.records.rules import Rules
+from streamgauge.records.advice import ANSWERS
+from streamgauge.records.rules import EngineRules, Rules
 from streamgauge.records.trial import SystemFigures
 
 START_SECONDS = 120.0
@@ -42,6 +43,8 @@ class SparkFigures(SystemFigures):
 
 class SparkSystem(Adapter):
     """Spark under test (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
+
+    late_rules = EngineRules("Spark", dict.fromkeys(ANSWERS, queries.RULES))
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)

@@ -18,25 +18,26 @@ from streamgauge.records.rules import Counted, Pace, Rules
 OUTPUT_MODE = "append"
 #: time between micro-batches of a stream at its own speed, where no trigger is set: about what one of few rows takes
 BATCH_US = 1_000_000
+#: one watermark for all queues. A micro-batch is judged by that of the one before, which follows the events of the one
+#: before that. The first watermark is 0 (WatermarkTracker.globalWatermarkMs): what ends before 1970 is late at once.
+RULES = Rules(
+    pace=Pace("micro-batch", BATCH_US, behind=2, step_us=1000), equal_is_late=True, joins_first=False, begins_ms=0
+)
 
 
 def rules(spec: Spec, interval_us: int = BATCH_US, *, one_watermark: bool = False) -> Rules:
-    """Spark's late rules: one watermark for all queues, and what Spark counts as late.
+    """Spark's late rules for a query, and what Spark counts as late.
 
-    A micro-batch is judged by the watermark of the one before, which follows the events of the one before that, or by
-    its own if all operators share one, behind which none lags. The first watermark is 0
-    (WatermarkTracker.globalWatermarkMs), by which what ends before 1970 is late at once.
+    If all operators share one watermark, it is that of the micro-batch itself, and none lags behind it.
     """
     query = find(spec.query)
     # numRowsDroppedByWatermark counts groups of a micro-batch where it groups before it drops
     counted: Counted = "none" if query.late == "never" else "groups" if query.groups_first else "rows"
-    return Rules(
-        spec.operators(lagging=not one_watermark),
-        spec.watermark_ms * 1000,
-        pace=Pace("micro-batch", interval_us, behind=1 if one_watermark else 2, step_us=1000),
-        equal_is_late=True,
-        joins_first=False,
-        begins_ms=0,
+    return replace(
+        RULES,
+        operators=spec.operators(lagging=not one_watermark),
+        delay_us=spec.watermark_ms * 1000,
+        pace=replace(RULES.pace, interval_us=interval_us, behind=1 if one_watermark else 2),
         late_counted=counted,
     )
 
