@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamgauge.app.python import Reading, Run, analyze, generate
+    from streamgauge.app.python import Reading, Run, advise, analyze, generate
 
     __version__: str
 
-__all__ = ["Reading", "Run", "analyze", "generate"]
+__all__ = ["Reading", "Run", "advise", "analyze", "generate"]
 
 
 def __getattr__(name: str) -> object:

@@ -86,6 +86,17 @@ def test_a_short_stream_gets_the_trade_and_no_advice(few: str) -> None:
     assert [(one["delay_ns"], one["lost"]) for one in made["curve"]] == [(0, 1), (1_001_000_000, 0)]
 
 
+def test_columns_are_named_by_place_where_there_is_no_header(tmp_path: Path) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text("1000,a,1\n61000,b,2\n2000,a,3\n")
+    made = advice(
+        str(file), "--time", "0", "--unit", "ms", "--no-header", "--window", "1m", "--key", "1", "--value", "2"
+    )
+    assert (made["question"]["key"], made["question"]["value"]) == ("column_1", "column_2")
+    assert (made["curve"][0]["windows"], made["curve"][0]["windows_wrong"]) == (2, 1)
+    assert made["curve"][0]["value_error"] == {"median": 0.75, "worst": 0.75}
+
+
 def test_the_text_names_the_question_and_the_reason(few: str) -> None:
     answer = run(Call(["advise", few, "--time", "ts", "--unit", "ms", "--window", "1m", "--key", "key"]))
     assert answer.code == 0

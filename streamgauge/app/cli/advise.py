@@ -83,12 +83,12 @@ def advise(
         show(advice)
 
 
-def advised(source: config.Source, question: Asked, delays: Sequence[str], master: str | None = None) -> Advice:
+def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: str | None = None) -> Advice:
     """The advice on a source. Raises UserError.
 
     delays: those that its curve must have.
     """
-    source = question.keeping(source)
+    source, question = asked.on(source)
     asked_ps = [options.duration("--delay", text).ps for text in delays]
     source = workplace.pinned(source)
     if not source.is_merged:
@@ -108,7 +108,7 @@ def advised(source: config.Source, question: Asked, delays: Sequence[str], maste
             profile = Profile.read(analyze.run(workers, given, store).file("profile.json"))
         ticks = PS[profile.tick]
         with workplace.progress("trying delays"):
-            advice = stage.measure(workers, events, question.record(source), [-(-ps // ticks) for ps in asked_ps])
+            advice = stage.measure(workers, events, question, [-(-ps // ticks) for ps in asked_ps])
         for doubt in events.read(EventsManifest).doubts:
             typer.echo(options.named(doubt), err=True)
         return advice.model_copy(update={"hints": profile.hints})
@@ -154,16 +154,20 @@ class Asked:
         if self.lost is not None and self.windows_wrong is not None:
             raise UserError("--lost: found with --windows-wrong, allowed: one of both")
 
-    def keeping(self, source: config.Source) -> config.Source:
-        """The source that keeps the columns that are asked about."""
-        source = source_options.keeping(source, self.key)
-        source = source_options.keeping(source, self.left and self._half[0])
-        if self.value is not None and self.value not in source.columns:
-            columns = {self.value: {"path": self.value, "type": "float64"}, **source.columns}
-            source = options.parse(config.Source, source.model_dump() | {"columns": columns}, "source")
-        if self.value is not None and source.kinds[self.value] not in _NUMBERS:
-            raise UserError(f"--value {self.value}: found {source.kinds[self.value]}, allowed: a column of numbers")
-        return source
+    def on(self, source: config.Source) -> tuple[config.Source, Question]:
+        """The source that keeps the columns which are asked about, and the question in its ticks. Raises UserError."""
+        key, value, left = self.key, self.value, None
+        if key is not None:
+            source, key = source_options.kept(source, key)
+        if self.left is not None:
+            column, half = self._half
+            source, column = source_options.kept(source, column)
+            left = f"{column}={half}"
+        if value is not None:
+            source, value = source_options.kept(source, value, "float64")
+            if source.kinds[value] not in _NUMBERS:
+                raise UserError(f"--value {self.value}: found {source.kinds[value]}, allowed: a column of numbers")
+        return source, self._question(PS[source.tick], key, value, left)
 
     @property
     def _half(self) -> tuple[str, str]:
@@ -172,9 +176,8 @@ class Asked:
             raise UserError(f"--left {self.left}: found no value, allowed: COLUMN=VALUE")
         return column, value
 
-    def record(self, source: config.Source) -> Question:
-        """The question in ticks of the source. Raises UserError."""
-        ticks = PS[source.tick]
+    def _question(self, ticks: int, key: str | None, value: str | None, left: str | None) -> Question:
+        """The question in ticks of so many ps, about these columns."""
         window, slide, session, join, allowed = (
             0 if text is None else _ticks(f"--{name}", text, ticks)
             for name, text in (
@@ -192,8 +195,8 @@ class Asked:
         target: Target | None = "lost" if self.lost else "windows_wrong" if self.windows_wrong else None
         share = None if target is None else _share(target, self.lost or self.windows_wrong or "")
         return Question(
-            answers=kind, length=window or session or join, slide=slide, key=self.key, value=self.value,
-            left=self.left, allowed_lateness=allowed, target=target, share=share,
+            answers=kind, length=window or session or join, slide=slide, key=key, value=value,
+            left=left, allowed_lateness=allowed, target=target, share=share,
         )  # fmt: skip
 
 

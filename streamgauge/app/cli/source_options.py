@@ -262,15 +262,26 @@ def keeping(source: config.Source, column: str | None) -> config.Source:
     return options.parse(config.Source, source.model_dump() | {"columns": columns}, "source")
 
 
+def kept(source: config.Source, given: str, kind: str = "string") -> tuple[config.Source, str]:
+    """The source that keeps the column, path or 0-based index that an option names, and the column's name in it.
+
+    Raises UserError.
+    """
+    if given in source.columns:
+        return source, given
+    (place,) = parts_of(given) if "," not in given else (given,)
+    name = re.sub(r"[.`,]", "_", given) if isinstance(place, str) else f"column_{place}"
+    name = f"my_{name}" if name.lower() in RESERVED else name
+    columns = {name: {"path": place, "type": kind}, **source.columns}
+    return options.parse(config.Source, source.model_dump() | {"columns": columns}, "source"), name
+
+
 def with_parts(source: config.Source, by: str | None, idle: str | None) -> config.Source:
     """The source whose disorder is also measured for each value of a column. Raises UserError."""
     if by is None:
         if idle is not None:
             raise UserError(f"--idle: found {idle} without --by, allowed: with --by COLUMN")
         return source
-    (place,) = parts_of(by) if "," not in by else (by,)
-    name = re.sub(r"[.`,]", "_", by) if isinstance(place, str) else f"column_{place}"
-    name = f"my_{name}" if name.lower() in RESERVED else name
-    columns = {name: {"path": place, "type": "string"}, **source.columns}
-    given = {"by": name, "columns": columns} | ({} if idle is None else {"idle": idle})
+    source, name = kept(source, by)
+    given = {"by": name} | ({} if idle is None else {"idle": idle})
     return options.parse(config.Source, source.model_dump() | given, "source")

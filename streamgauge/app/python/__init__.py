@@ -2,6 +2,6 @@
 
 from streamgauge.app.cli.source_options import Reading
 from streamgauge.app.python.run import Run
-from streamgauge.app.python.streams import analyze, generate
+from streamgauge.app.python.streams import advise, analyze, generate
 
-__all__ = ["Reading", "Run", "analyze", "generate"]
+__all__ = ["Reading", "Run", "advise", "analyze", "generate"]

@@ -5,14 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from streamgauge import config
+from streamgauge.app.cli import advise as command
 from streamgauge.app.cli import event_files, source_options
 from streamgauge.app.cli.event_files import Generated, Measured
 from streamgauge.app.cli.source_options import Reading
 from streamgauge.base.errors import UserError
+from streamgauge.records.advice import Advice
 
 Files = str | Path | Sequence[str | Path]
+
+
+class Options(TypedDict, total=False):
+    """Options of the command advise that say what a job answers, and what it may lose."""
+
+    window: str
+    slide: str
+    session: str
+    join: str
+    event: bool
+    left: str
+    key: str
+    value: str
+    lost: str
+    windows_wrong: str
+    allowed_lateness: str
 
 
 def analyze(
@@ -24,6 +43,24 @@ def analyze(
     each of whose values is also measured alone. idle: the shortest spell without an event of a value, such as "1m".
     """
     return event_files.measured(source_options.with_parts(_source(files, reading), by, idle), full=full)
+
+
+def advise(
+    files: Files,
+    reading: Reading | None = None,
+    *,
+    delays: Sequence[str] = (),
+    by: str | None = None,
+    idle: str | None = None,
+    **asked: Unpack[Options],
+) -> Advice:
+    """Says how long a job shall wait for late events, as the command advise does. Raises UserError.
+
+    delays: those that the curve must have, such as "90s". The other options are those of the command, such as
+    window="1h", lost="1%".
+    """
+    source = source_options.with_parts(_source(files, reading), by, idle)
+    return command.advised(source, command.Asked(**asked), delays)
 
 
 def generate(
