@@ -54,7 +54,7 @@ def test_the_code_of_the_page_runs(flights: Path, monkeypatch: pytest.MonkeyPatc
         exec(code, named)
     assert (named["profile"].events, named["profile"].out_of_order) == (200, 20)
     assert named["profile"].delay.max == 5 * 10**9
-    assert [(trade.delay, trade.lost) for trade in named["advice"].curve][0] == (0, 0)
+    assert next((trade.delay, trade.lost) for trade in named["advice"].curve) == (0, 0)
     assert named["stream"].achieved_out_of_order == 40
     assert [Path(file).exists() for file in named["stream"].files] == [True]
     assert list(named["frame"]["claim"]) == [rate.claim for rate in named["run"].rates]
