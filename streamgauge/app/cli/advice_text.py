@@ -9,7 +9,7 @@ import typer
 
 from streamgauge.app.cli.profile_text import hints_json
 from streamgauge.base.units import PS, Tick, moment, show_ticks
-from streamgauge.records.advice import Advice, Errors, Question, Tested, Trade, Wait
+from streamgauge.records.advice import Advice, ByEngine, Errors, Question, Tested, Trade, Wait
 
 
 def as_json_object(advice: Advice) -> dict[str, Any]:
@@ -65,6 +65,8 @@ def show(advice: Advice) -> None:
     if advice.rules:
         _show_rules(advice.rules, advice.question, tick)
     _show_curve(advice)
+    if advice.engines:
+        _show_engines(advice.engines, tick)
     for line in advice.lines:
         typer.echo(f"{line.engine:<19} {line.text}")
     for hint in advice.hints:
@@ -123,6 +125,24 @@ def _show_rules(rules: Sequence[Tested], asked: Question, tick: Tick) -> None:
         for one in rules
     ]
     _table((header, *rows), left={4})
+
+
+def _show_engines(engines: Sequence[ByEngine], tick: Tick) -> None:
+    typer.echo("at the stream's own speed each engine loses, by its own rule")
+    header = ("", "delay", "events", "lost", "at any other pace")
+    rows = [
+        (
+            one.engine,
+            show_ticks(one.delay, tick),
+            f"{one.loss.events:,}",
+            _percent(one.loss.events / max(1, one.loss.of)),
+            "{:,} to {:,}".format(*one.loss.between) if one.loss.between else "the same",
+        )
+        for one in engines
+    ]
+    _table((header, *rows), left={0})
+    for engine, rule in {one.engine: one.rule for one in engines}.items():
+        typer.echo(f"  {engine}: {rule}")
 
 
 def _show_curve(advice: Advice) -> None:

@@ -90,6 +90,8 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
     """
     source, question = asked.on(source)
     asked_ps = [options.duration("--delay", text).ps for text in delays]
+    if min(asked_ps, default=0) < 0:
+        raise UserError(f"--delay: found {delays[asked_ps.index(min(asked_ps))]}, allowed: 0s and more")
     source = workplace.pinned(source)
     if not source.is_merged:
         raise UserError(f"out of order: {UNMERGED}; name its --arrival, or a topic that keeps append times")
@@ -97,6 +99,8 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
         workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
     ):
+        from streamgauge.bench.engines.declared import late_rules
+        from streamgauge.streams.advice.engines import with_engines
         from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import advise as stage
         from streamgauge.streams.stages import analyze, ingest
@@ -108,10 +112,20 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
             profile = Profile.read(analyze.run(workers, given, store).file("profile.json"))
         ticks = PS[profile.tick]
         with workplace.progress("trying delays"):
-            advice = stage.measure(workers, events, question, [-(-ps // ticks) for ps in asked_ps])
+            asked_ticks = [-(-ps // ticks) for ps in asked_ps]
+            advice = stage.measure(workers, events, question, asked_ticks)
+        with workplace.progress("asking what engines lose"):
+            column = source.time.column if isinstance(source.time.column, str) else "ts"
+            advice = with_engines(advice, late_rules(), events, asked_ticks, event_time=column, idle=_idle(profile))
         for doubt in events.read(EventsManifest).doubts:
             typer.echo(options.named(doubt), err=True)
         return advice.model_copy(update={"hints": profile.hints})
+
+
+def _idle(profile: Profile) -> int | None:
+    """The time after which a part is idle, if one is; None if none is ever so."""
+    by = profile.by_part
+    return by.idle if by is not None and any((part.longest_idle or 0) >= by.idle for part in by.parts) else None
 
 
 @dataclass(frozen=True)

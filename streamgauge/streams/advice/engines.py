@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from streamgauge.base.units import PS, Tick
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config.topic import PARTITION
-from streamgauge.records.advice import ByEngine, Question
+from streamgauge.records.advice import Advice, ByEngine, Question
 from streamgauge.records.loss import Kind
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.rules import EngineRules, Operator, Rules
+from streamgauge.streams.advice.lines import lines
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
 from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups
 from streamgauge.streams.lateness.loss import LossCount
@@ -98,6 +99,20 @@ def of_artifact(engines: Iterable[EngineRules], events: Artifact, asked: Asked) 
     whole = any(rules is not None and rules.by_key for rules in map(asked.rules, given))
     pieces = arrivals(groups, asked, whole=whole, with_arrival=manifest.arrival, partition=partition)
     return by_engine(given, asked, pieces, partitions=partitions, with_arrival=manifest.arrival)
+
+
+def with_engines(
+    advice: Advice, engines: Sequence[EngineRules], events: Artifact, asked: Sequence[int] = (), *,
+    event_time: str = "ts", idle: int | None = None,
+) -> Advice:  # fmt: skip
+    """Returns the advice with what its delay loses on each engine, and the lines that set it.
+
+    Without an advised delay it speaks of the asked ones. event_time: column for the lines. idle: from `lines`.
+    """
+    delays = (advice.advised.delay,) if advice.advised else tuple(dict.fromkeys(asked))
+    table = (one for d in delays for one in of_artifact(engines, events, Asked(advice.question, d, advice.tick)))
+    written = lines(advice.question, delays[0], advice.tick, event_time, idle) if len(delays) == 1 else ()
+    return advice.model_copy(update={"engines": tuple(table), "lines": written})
 
 
 def in_words(rules: Rules, with_arrival: bool) -> str:
