@@ -125,7 +125,8 @@ KINDS = "allowed: one of --window, --session, --join, --event"
         (["--event", "--windows-wrong", "1"], "--windows-wrong: found with --event, allowed: with --window"),
         (["--window", "1m", "--value", "key"], None),
         (["--join", "5m", "--key", "key"], "--left: this option is missing; --join wants it"),
-        (["--window", "1m", "--delay", "-5s"], "--delay: found -5s, allowed: 0s and more"),
+        (["--window", "1m", "--delay", "-5s"], "--delay: found -5s, allowed: 0s to 1000000000000000000 ns"),
+        (["--event", "--delay", "99999999d"], "--delay: found 99999999d, allowed: 0s to 1000000000000000000 ns"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_question_are_one_line(few: str, options: list[str], line: str | None) -> None:

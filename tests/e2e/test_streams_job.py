@@ -17,12 +17,18 @@ from streamgauge.base.arrow import replaced
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.trial import run_trial
-from streamgauge.bench.engines.job import life
+from streamgauge.bench.engines.job import comparing, life
+from streamgauge.bench.engines.job.comparing import STREAMS
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.publish.answers import without_lost
 from streamgauge.bench.publish.broker import Broker
 from streamgauge.bench.publish.java_server import jars
 from streamgauge.config import Replay, Workload
+from streamgauge.records.advice import Question
+from streamgauge.records.rules import Rules
+from streamgauge.streams.advice.engines import Arrivals, Asked, by_engine
+from streamgauge.streams.kafka.partitioner import partitions_of
 from tests.conftest import ROOT
 from tests.driver.conftest import COLUMNS, stream_table
 
@@ -86,10 +92,26 @@ def _any_link(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_drops_what_its_stream_time_has_overtaken_and_nothing_else(
-    broker: Broker, late: Path, classes: str, tmp_path: Path
+    broker: Broker, late: Path, classes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    dropped = list[int]()
+
+    def counting(rows: pa.Table, rules: Rules) -> pa.Table:
+        kept = without_lost(rows, rules)
+        dropped.append(rows.num_rows - kept.num_rows)
+        return kept
+
+    monkeypatch.setattr(comparing, "without_lost", counting)
     right = check("strict", broker, late, classes, tmp_path / "declared")
     assert (right["wrong"], right["unchecked"], right["duplicates"]) == (None, None, 0)
+    # the advice says what it dropped before it ran; the answers are right without these events, and with all others
+    rows = pq.read_table(late / "part.parquet")
+    event_us = rows["event_time"].to_numpy() // 1000
+    piece = Arrivals(event_us, event_us, partition=partitions_of(rows["carrier"], 3))
+    hour = Question(answers="tumbling", length=60 * MINUTE, slide=60 * MINUTE)
+    by_streams = by_engine([STREAMS], Asked(hour, 10 * MINUTE, "ns"), [piece], partitions=3)
+    assert [one.loss.events for one in by_streams] == dropped
+    assert dropped[0] > 20
     # a grace that the job does not have: it drops what it should not
     other = check("strict", broker, late, classes, tmp_path / "other", grace="2h")
     assert other["wrong"] is not None

@@ -27,6 +27,8 @@ from streamgauge.records.profile import UNMERGED, Profile
 
 #: a number that is a type of column
 _NUMBERS = ("int64", "float64")
+#: the longest delay in ticks, as event times beyond it fit into 64 bits
+_LONGEST = 10**18
 
 
 def register(app: typer.Typer) -> None:
@@ -90,8 +92,9 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
     """
     source, question = asked.on(source)
     asked_ps = [options.duration("--delay", text).ps for text in delays]
-    if min(asked_ps, default=0) < 0:
-        raise UserError(f"--delay: found {delays[asked_ps.index(min(asked_ps))]}, allowed: 0s and more")
+    for text, ps in zip(delays, asked_ps, strict=True):
+        if not 0 <= ps <= _LONGEST * PS[source.tick]:
+            raise UserError(f"--delay: found {text}, allowed: 0s to {_LONGEST} {source.tick}")
     source = workplace.pinned(source)
     if not source.is_merged:
         raise UserError(f"out of order: {UNMERGED}; name its --arrival, or a topic that keeps append times")
