@@ -133,9 +133,10 @@ class EngineRules:
 
     title: what readers call the engine. by_answer: without operators; their delay is what the engine adds to that of a
     job. Of an answer that is not there, nobody has declared a rule. revises: a job may allow a lateness, within which a
-    window takes events after its answer.
+    window takes events after its answer. window_bytes: of state for a window by key that is open, if it was measured.
     """
 
     title: str
     by_answer: Mapping[str, Rules]
     revises: StrictBool = False
+    window_bytes: Annotated[StrictInt, Field(gt=0)] | None = None

@@ -109,6 +109,14 @@ def test_without_arrival_times_it_says_so_and_gives_the_range() -> None:
     assert flink.rule.startswith("a watermark every 0.2 s, the least of the partitions' own; an event is lost below")
 
 
+def test_open_windows_have_the_bytes_that_were_measured() -> None:
+    asked = Asked(Question(answers="tumbling", length=10**9, slide=10**9), 0, "ns", most_open=1000)
+    piece = Arrivals(np.array([S]), np.array([S]))
+    assert {one.engine: one.state_bytes for one in by_engine(declared.late_rules(), asked, [piece])} == {
+        "Spark": 286_000, "Flink": 98_000, "Kafka Streams": None,
+    }  # fmt: skip
+
+
 def test_windows_finer_than_an_engine_s_clock_are_not_spoken_of() -> None:
     asked = Asked(Question(answers="tumbling", length=1500, slide=1500), 0, "ns")
     assert by_engine(declared.late_rules(), asked, []) == ()

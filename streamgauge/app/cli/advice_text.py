@@ -129,7 +129,7 @@ def _show_rules(rules: Sequence[Tested], asked: Question, tick: Tick) -> None:
 
 def _show_engines(engines: Sequence[ByEngine], tick: Tick) -> None:
     typer.echo("at the stream's own speed each engine loses, by its own rule")
-    header = ("", "delay", "events", "lost", "at any other pace")
+    header = ("", "delay", "events", "lost", "at any other pace", "bytes of state")
     rows = [
         (
             one.engine,
@@ -137,6 +137,7 @@ def _show_engines(engines: Sequence[ByEngine], tick: Tick) -> None:
             f"{one.loss.events:,}",
             _percent(one.loss.events / max(1, one.loss.of)),
             "{:,} to {:,}".format(*one.loss.between) if one.loss.between else "the same",
+            "" if one.state_bytes is None else f"{one.state_bytes:,}",
         )
         for one in engines
     ]

@@ -37,11 +37,15 @@ _UNKNOWN_ARRIVAL = "arrival times are unknown: an event counts as coming when th
 
 @dataclass(frozen=True)
 class Asked:
-    """A delay, and what is asked at it. In ticks."""
+    """A delay, and what is asked at it. In ticks.
+
+    most_open: windows by key that are open at once, where they are known.
+    """
 
     question: Question
     delay: int
     tick: Tick
+    most_open: int | None = None
 
     def rules(self, engine: EngineRules) -> Rules | None:
         """Returns the rules of an engine; None where it has declared none, or its µs are too coarse."""
@@ -54,6 +58,12 @@ class Asked:
         beyond = self.delay + (question.allowed_lateness if engine.revises else 0)
         delay_us = declared.delay_us + -(-beyond // ticks)
         return replace(declared, operators=(Operator(kind, *spans),), delay_us=delay_us)
+
+    def state_bytes(self, engine: EngineRules) -> int | None:
+        """Bytes of the open windows; None where they are not known."""
+        if self.most_open is None or engine.window_bytes is None:
+            return None
+        return self.most_open * engine.window_bytes
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,13 @@ def by_engine(
         for count in counts:
             count.add(piece.event_us, piece.arrival_us, keys=piece.keys, queue=piece.partition)
     return tuple(
-        ByEngine(engine=engine.title, rule=in_words(rules, with_arrival), delay=asked.delay, loss=count.loss())
+        ByEngine(
+            engine=engine.title,
+            rule=in_words(rules, with_arrival),
+            delay=asked.delay,
+            loss=count.loss(),
+            state_bytes=asked.state_bytes(engine),
+        )
         for (engine, rules), count in zip(ruled, counts, strict=True)
     )
 
@@ -109,8 +125,13 @@ def with_engines(
 
     Without an advised delay it speaks of the asked ones. event_time: column for the lines. idle: from `lines`.
     """
+    most_open = {one.delay: one.open_windows for one in advice.curve}
     delays = (advice.advised.delay,) if advice.advised else tuple(dict.fromkeys(asked))
-    table = (one for d in delays for one in of_artifact(engines, events, Asked(advice.question, d, advice.tick)))
+    table = (
+        one
+        for delay in delays
+        for one in of_artifact(engines, events, Asked(advice.question, delay, advice.tick, most_open.get(delay)))
+    )
     written = lines(advice.question, delays[0], advice.tick, event_time, idle) if len(delays) == 1 else ()
     return advice.model_copy(update={"engines": tuple(table), "lines": written})
 

@@ -25,7 +25,12 @@ WATERMARK_US = 200_000
 #: each queue has a watermark of its own, of which an operator follows the least
 RULES = Rules(clock="least queue", pace=Pace("interval", WATERMARK_US, step_us=1000))
 #: an interval join drops what is older than Flink's watermark, which is a millisecond below ours (IntervalJoinOperator)
-ANY_QUERY = EngineRules("Flink", {**dict.fromkeys(ANSWERS, RULES), "join": replace(RULES, delay_us=1000)}, revises=True)
+ANY_QUERY = EngineRules(
+    "Flink",
+    {**dict.fromkeys(ANSWERS, RULES), "join": replace(RULES, delay_us=1000)},
+    revises=True,
+    window_bytes=98,  # in a checkpoint: .venv/bin/python -m benchmarks.state
+)
 
 
 @dataclass(frozen=True)
