@@ -77,6 +77,8 @@ def sql(ps: int) -> str:
     if count < _DIGITS[3] and size > PS["ms"]:
         return f"INTERVAL '{count}' {name}{_digits(count)}"
     seconds, ms = divmod(count * size // PS["ms"], 1000)
+    if seconds < _DIGITS[2]:
+        return f"INTERVAL '{seconds}.{ms:03}' SECOND"
     days, rest = divmod(seconds, 86_400)
     clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.{ms:03}"
     return f"INTERVAL '{days} {clock}' DAY{_digits(days)} TO SECOND(3)"
