@@ -160,16 +160,17 @@ def _wrong(windows: Panes, lacks: Lacks, of_windows: npt.NDArray[np.intp], numbe
         return Wrong(0, None, None)
     places, inverse = np.unique(of_windows[rows], return_inverse=True)
     lost = np.bincount(inverse, weights=lacks.events[rows])
-    counts = _errors(lost / windows.events[places])
+    counts = errors_of(lost / windows.events[places])
     if not with_values:
         return Wrong(len(places), counts, None)
     lacking, whole = np.bincount(inverse, weights=lacks.sums[rows]), windows.sums[places]
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(lacking == 0, 0.0, np.abs(lacking) / np.abs(whole))
-    return Wrong(len(places), counts, _errors(shares))
+    return Wrong(len(places), counts, errors_of(shares))
 
 
-def _errors(shares: Values) -> Errors:
+def errors_of(shares: Values) -> Errors:
+    """The median and the worst of the errors."""
     return Errors(median=float(np.median(shares)), worst=float(shares.max()))
 
 
