@@ -69,6 +69,8 @@ def test_sessions_are_wrong_unless_emitted_whole(
 @given(EVENTS, st.integers(1, 8), st.integers(0, 20))
 def test_sessions_lose_what_the_count_of_a_run_loses(events: list[tuple[int, int, bool]], gap: int, delay: int) -> None:
     times, keys, _ = (np.array(column, np.int64) for column in zip(*events, strict=True))
-    before = np.r_[times[0], np.maximum.accumulate(times)[:-1]]
     (trade,) = sessions.trades(times, keys, gap, [delay])
-    assert trade.lost == left_out(keys, times, before - delay, gap).sum()
+    before = np.r_[times[0], np.maximum.accumulate(times)[:-1]]
+    lost = sessions.lost(times, keys, gap, delay)
+    assert trade.lost == lost.sum()
+    assert lost.tolist() == left_out(keys, times, before - delay, gap).tolist()

@@ -15,7 +15,8 @@ from streamgauge.streams.advice.slack import judged
 from streamgauge.streams.advice.windows import errors_of, wait
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.disorder.profile import Spread
-from streamgauge.streams.lateness.sessions import pieces
+from streamgauge.streams.lateness.late import Mask
+from streamgauge.streams.lateness.sessions import left_out, pieces
 
 
 def trades(
@@ -35,7 +36,7 @@ def trades(
     for delay in delays:
         piece = pieces(keys, times, events.reached - delay, gap, true, joins_first=joins_first)
         kept = piece >= 0
-        lost = int((~kept).sum())
+        missing = int((~kept).sum())
         _, first, number, counts = np.unique(piece[kept], return_index=True, return_inverse=True, return_counts=True)
         of, order = true[kept][first], np.argsort(counts, kind="stable")
         largest, best = np.zeros(len(sizes), np.int64), np.full(len(sizes), -1)
@@ -57,7 +58,7 @@ def trades(
         shut = np.bincount(closed[done] + 1, minlength=len(times) + 1)[: len(times)]
         made.append(
             Trade(
-                delay=delay, lost=lost, lost_in_part=lost, windows=len(sizes), windows_wrong=int(wrong.sum()),
+                delay=delay, lost=missing, lost_in_part=missing, windows=len(sizes), windows_wrong=int(wrong.sum()),
                 count_error=errors_of(1 - largest[wrong] / sizes[wrong]) if wrong.any() else None,
                 value_error=value_error, wait=wait(Spread.of(events.largest[closed[done]] - ends[done])),
                 open_windows=int(np.cumsum(opened - shut).max()),
@@ -73,3 +74,9 @@ def sessions(times: Times, keys: Times, gap: int) -> Times:
     numbers = np.empty(len(times), np.int64)
     numbers[order] = np.cumsum(begins) - 1
     return numbers
+
+
+def lost(times: Times, keys: Times, gap: int, delay: int) -> Mask:
+    """True for the events of a whole stream that are in no emitted session, if late events join open sessions."""
+    reached = judged(times, BEFORE_ALL, Question(answers="event")).reached
+    return left_out(keys, times, reached - delay, gap)
