@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Literal
 
 TimeUnit = Literal["ps", "ns", "us", "ms", "s"]
@@ -79,6 +79,15 @@ def show_ticks(value: float, tick: Tick) -> str:
         if abs(seconds) >= size * (2 if size > 1 else 1):
             return f"{seconds / size:.4g} {unit}"
     return f"{seconds / 1e-9:.4g} ns" if value else "0 s"
+
+
+def show_enough(ticks: int, tick: Tick) -> str:
+    """A number of ticks as readable text of at most four digits that names no less, such as '3.005 s' for 3.0041 s."""
+    ps = ticks * PS[tick]
+    sizes = (("d", 2), ("h", 2), ("min", 2), ("s", 1), ("ms", 1), ("us", 1), ("ns", 1), ("ps", 0))
+    unit = next(unit for unit, least in sizes if ps >= least * PS[unit])
+    rounded = Context(prec=4, rounding=ROUND_CEILING).divide(Decimal(ps), Decimal(PS[unit]))
+    return f"{rounded.normalize():f} {unit}" if ps else "0 s"
 
 
 def show_about(value: float, tick: Tick) -> str:

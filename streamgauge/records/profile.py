@@ -22,6 +22,7 @@ HintKind = Literal[
     "constant_time",  # all events at one instant
     "whole_days",  # dates without a time of day
     "part_ahead",  # a part of the stream whose times are ahead of all others'
+    "part_idle",  # a part of the stream that stops, or is silent for long, while the others go on
     "merging",  # each part alone is in order, or nearly so
 ]
 Ticks = int | float | None
@@ -42,6 +43,8 @@ class Hint(Part):
     """number of events that it is about"""
     without: int | None = None
     """events out of order when these, and those of the hints before, are left out"""
+    enough_without: int | None = None
+    """the smallest watermark delay that loses none of the events that are left then, in ticks"""
     part: str | None = None
     """the part of the stream that it is about; none: all of it"""
 

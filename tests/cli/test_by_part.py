@@ -46,7 +46,8 @@ def test_disorder_that_only_comes_from_merging(merged: Path) -> None:
     assert [(hint["kind"], hint["events"], hint["without"], hint["text"]) for hint in profile["hints"]] == [
         (
             "merging", 5998, 0,
-            "each of 3 streams by part is in order alone: all 5,998 events out of order come from merging them",
+            "each of 3 streams by part is in order alone: all 5,998 events out of order come from merging them; a "
+            "watermark of each needs no delay, one of all 29 s",
         )
     ]  # fmt: skip
     shown = analyze(merged, "--by", "part").out

@@ -17,6 +17,8 @@ def test_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "source": {"files": "clicks.csv", "separator": ";", "time": {"column": "ts", "unit": "ms"},
                    "columns": {"user": "string"}},
         "lines": 2, "read": 2, "doubts": [], "hints": [],
+        "event_time": {"first": "2026-01-01T00:00:00Z", "last": "2026-01-01T00:00:01Z"},
+        "event_time_ns": {"first": 1767225600 * 10**9, "last": 1767225601 * 10**9},
         "disorder": {"events": 2, "out_of_order": 0, "whole": True}, "experiments": ["as_it_came", "late20"],
     }  # fmt: skip
     assert Path("clicks.yaml").exists()

@@ -67,7 +67,7 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "seconds among milliseconds", {"unit": "ms"}, MIXED,
         [{
-            "kind": "two_units", "events": 10, "without": 0, "lines": (2, 12, 22, 32, 42),
+            "kind": "two_units", "events": 10, "without": 0, "enough_without": 0, "lines": (2, 12, 22, 32, 42),
             "text": "90 times are in 2026, 10 in 1970 (lines 2, 12, 22, 32, 42 and 5 more), which are seconds, not "
                     "milliseconds; without them 0 of 90 are out of order",
         }],
@@ -75,7 +75,7 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "milliseconds among seconds", {"unit": "ms"}, [(NOW + i) * (1000 if i % 50 == 7 else 1) for i in range(100)],
         [{
-            "kind": "two_units", "events": 2, "without": 0, "lines": (9, 59),
+            "kind": "two_units", "events": 2, "without": 0, "enough_without": 0, "lines": (9, 59),
             "text": "98 times are in 1970, 2 in 2026 (lines 9, 59), which are in milliseconds, while the others are "
                     "seconds; without them 0 of 98 are out of order",
         }],
@@ -84,12 +84,13 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
         "three units", {"unit": "us"}, [(NOW + i) * (1, 1000, *[10**6] * 8)[i % 10] for i in range(40)],
         [
             {
-                "kind": "two_units", "events": 4, "without": 3, "lines": (3, 13, 23, 33),
+                "kind": "two_units", "events": 4, "without": 3,
+                "enough_without": (NOW + 29) * NS["s"] - (NOW + 30) * NS["us"], "lines": (3, 13, 23, 33),
                 "text": "32 times are in 2026, 4 in 1970 (lines 3, 13, 23, 33), which are milliseconds, not "
                         "microseconds; without them 3 of 36 are out of order",
             },
             {
-                "kind": "two_units", "events": 4, "without": 0, "lines": (2, 12, 22, 32),
+                "kind": "two_units", "events": 4, "without": 0, "enough_without": 0, "lines": (2, 12, 22, 32),
                 "text": "32 times are in 2026, 4 in 1970 (lines 2, 12, 22, 32), which are seconds, not microseconds; "
                         "without these and those above 0 of 32 are out of order",
             },
@@ -122,7 +123,7 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "a clock at 1970", {}, [8 if i in (40, 60) else NOW + i for i in range(100)],
         [{
-            "kind": "clock_at_1970", "events": 2, "without": 0, "lines": (42, 62),
+            "kind": "clock_at_1970", "events": 2, "without": 0, "enough_without": 0, "lines": (42, 62),
             "text": "2 events (lines 42, 62) are at 1970-01-01T00:00:08Z, as of a clock that is not set, and the "
                     "others in 2026; without them 0 of 98 are out of order",
         }],
@@ -130,7 +131,7 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "minus one for none, at the beginning", {"unit": "ms"}, [-1, *((NOW + i) * 1000 for i in range(9))],
         [{
-            "kind": "clock_at_1970", "events": 1, "without": 0, "lines": (2,),
+            "kind": "clock_at_1970", "events": 1, "without": 0, "enough_without": 0, "lines": (2,),
             "text": "1 event (line 2) is at 1969-12-31T23:59:59.999Z, as of a clock that is not set, and the others "
                     "in 2026; without it 0 of 9 are out of order",
         }],
@@ -138,7 +139,7 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "2099 for no end", {}, [4_102_358_400 if i % 20 == 7 else NOW + i for i in range(100)],
         [{
-            "kind": "far_ahead", "events": 5, "without": 0, "lines": (9, 29, 49, 69, 89),
+            "kind": "far_ahead", "events": 5, "without": 0, "enough_without": 0, "lines": (9, 29, 49, 69, 89),
             "text": "5 events (lines 9, 29, 49, 69, 89) are in 2099, 73 years after all others; without them 0 of 95 "
                     "are out of order",
         }],
@@ -146,14 +147,14 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "a year before", {}, [NOW + i - 500 * DAY * (i == 9) for i in range(100)],
         [{
-            "kind": "far_behind", "events": 1, "without": 0, "lines": (11,),
+            "kind": "far_behind", "events": 1, "without": 0, "enough_without": 0, "lines": (11,),
             "text": "1 event (line 11) is in 2024, 1 year before all others; without it 0 of 99 are out of order",
         }],
     ),
     (
         "one event two hours ahead", {}, AHEAD,
         [{
-            "kind": "ahead", "events": 1, "without": 0, "lines": (52,),
+            "kind": "ahead", "events": 1, "without": 0, "enough_without": 0, "lines": (52,),
             "text": "1 event (line 52) is ahead, by 120 min, and makes 149 later ones late; without it 0 of 199 are "
                     "out of order",
         }],
@@ -161,9 +162,18 @@ KINDS: list[tuple[str, dict[str, Any], list[int], list[dict[str, Any]]]] = [
     (
         "one behind another", {}, [NOW + i + {50: 7200, 53: 3600}.get(i, 0) for i in range(200)],
         [{
-            "kind": "ahead", "events": 2, "without": 0, "lines": (52, 55),
+            "kind": "ahead", "events": 2, "without": 0, "enough_without": 0, "lines": (52, 55),
             "text": "2 events (lines 52, 55) are ahead, by 120 min the first of them, and make 149 later ones late; "
                     "without them 0 of 198 are out of order",
+        }],
+    ),
+    (
+        "one in the first line", {"unit": "ms"},
+        [(NOW + 7200) * 1000, *(NOW * 1000 + i - 5 * (i % 4 == 1) for i in range(99))],
+        [{
+            "kind": "ahead", "events": 1, "without": 25, "enough_without": 4_000_000, "lines": (2,),
+            "text": "1 event (line 2) is ahead, by 2 h, and makes 74 later ones late; without it 25 of 99 are out "
+                    "of order, and a watermark delay of 4 ms loses none",
         }],
     ),
     (
@@ -312,6 +322,9 @@ def test_counts_without_some(times: list[int], sizes: list[int], low: int, width
     whole = blocks(times, sizes)
     count = whole.count(kept, 2)
     assert (count.events, count.out_of_order) == (len(left), late([time for _, time in left]))
+    kept_times = [time for _, time in left]
+    delays = [max(kept_times[: n + 1]) - time for n, time in enumerate(kept_times)]
+    assert (count.delays, count.longest) == (sum(delays), max(delays, default=0))
     records = [k for k, (_, time) in enumerate(left) if not any(before > time for _, before in left[:k])]
     gaps = [after - at - 1 for at, after in pairwise([*records, len(left)])]
     assert list(count.holders) == [(left[k][0], gap) for k, gap in zip(records, gaps, strict=True) if gap >= 2]

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, left, measure, without
+from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, Silence, left, measure, without
 
 GRID = [0, 2, 5, 20]
 IDLE = 3
@@ -61,6 +61,10 @@ def test_each_part_is_measured_alone_and_within_the_stream(events: Events, cuts:
             len(behind), sum(behind), max(behind),
         )  # fmt: skip
         assert (of_part.longest_idle, of_part.idle_spells) == (max(idle, default=0), sum(gap > IDLE for gap in idle))
+        silent = [Silence(k - j - 1, largest[j], largest[k - 1] - largest[j]) for j, k in pairwise(places)]
+        assert of_part.silences == tuple(sorted((one for one in silent if one.events), reverse=True)[:2])
+        end = Silence(len(events) - places[-1] - 1, largest[places[-1]], largest[-1] - largest[places[-1]], to_end=True)
+        assert before[-1].silence(name) == end
         late = [top > at for (one, at), top in zip(events, largest, strict=True) if one == name]
         sizes = [len(list(some)) for is_late, some in groupby(late) if is_late]
         bursts = of_part.bursts.all()
@@ -90,18 +94,22 @@ def test_the_stream_without_some_parts(events: Events, cuts: list[int], names: s
     whole = measured[0]
     for more in measured[1:]:
         whole = whole.and_then(more)
-    late, ahead = 0, {name: list[int]() for name in left_out}
+    late, ahead = list[int](), {name: list[int]() for name in left_out}
     for k, (name, at) in enumerate(events):
         others = [other for one, other in events[:k] if one not in names]
         if name not in names:
-            late += max(others, default=at) > at
+            late += [max(others) - at] if others and max(others) > at else []
         elif others:
             ahead[name].append(at - max(others))
-    assert whole.out_of_order == late
+    assert (whole.delays.count, whole.delays.total) == (len(late), sum(late))
     assert [(one.count, one.total) for one in whole.ahead] == [(len(ahead[n]), sum(ahead[n])) for n in left_out]
 
 
 def test_a_part_that_ends_early_is_idle_from_then_on() -> None:
-    figures = Figures(events=2, longest_idle=1)
-    assert figures.to_end(7, IDLE) == Figures(events=2, longest_idle=7, idle_spells=1)
-    assert figures.to_end(3, IDLE) == Figures(events=2, longest_idle=3)
+    figures = Figures(events=2, longest_idle=1, silences=(Silence(9, 5, 1), Silence(2, 3, 1)))
+    end = Silence(4, 6, 7, to_end=True)
+    assert figures.to_end(end, IDLE) == Figures(
+        events=2, longest_idle=7, idle_spells=1, silences=(Silence(9, 5, 1), end)
+    )
+    end = Silence(0, 6, 3, to_end=True)
+    assert figures.to_end(end, IDLE) == Figures(events=2, longest_idle=3, silences=figures.silences)

@@ -54,6 +54,7 @@ def test_lines_and_counts(workers: Workers, tmp_path: Path, monkeypatch: pytest.
         files=(str(tmp_path / "b.csv"),),
         events=1,
         without=0,
+        enough_without=0,
     )
     found = measured(workers, tmp_path / "store", files(tmp_path), order=order)
     assert found == InFile(events=58, out_of_order=1, hints=(hint,))
@@ -69,8 +70,11 @@ def test_what_analyze_and_generate_print(tmp_path: Path) -> None:
     assert f"hint                {said}\n" in shown
     facts = run(Call(["analyze", *options, "--json"])).json
     assert facts["hints"] == [
-        {"kind": "ahead", "text": said, "lines": [52], "files": [], "events": 1, "without": 0, "part": None}
-    ]
+        {
+            "kind": "ahead", "text": said, "lines": [52], "files": [], "events": 1, "without": 0, "part": None,
+            "enough_without_ns": 0,
+        }
+    ]  # fmt: skip
     assert facts["event_time"] == {"first": "2026-01-01T00:00:00Z", "last": "2026-01-01T02:00:50Z"}
     assert facts["event_time_ns"] == {"first": NOW * 10**9, "last": (NOW + 7250) * 10**9}
     assert facts["enough_delay_ns"] == {"1 %": 7197 * 10**9, "0.1 %": 7199 * 10**9, "none": 7199 * 10**9}

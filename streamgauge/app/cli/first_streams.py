@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from streamgauge.base.errors import Infeasible
 from streamgauge.base.units import Duration
 from streamgauge.config import DelaySpec, Experiment, Source
-from streamgauge.records.profile import Hint
+from streamgauge.records.profile import Hint, Span
 from streamgauge.streams.disorder.row_groups import RowGroup
 from streamgauge.streams.stages import reach
 from streamgauge.streams.stages.reach import Disorder
@@ -32,6 +32,8 @@ class FirstStreams:
     names: tuple[str, ...]
     hints: tuple[Hint, ...] | None = None
     """hints of all events, if they were read"""
+    span: Span | None = None
+    """event times of all events, if they were read"""
 
 
 def first_streams(source: Source, looked: Sample, longest: Duration, *, small: bool | None = None) -> FirstStreams:
@@ -45,11 +47,13 @@ def first_streams(source: Source, looked: Sample, longest: Duration, *, small: b
         return _chosen(own, [(target, longest) for target in _targets(own)], "on_infeasible: closest, ")
     with reach.whole(source) as (groups, hints):
         own = reach.disorder(groups, source.tick)
+        span = Span(min=min(one.time_min for one in groups), max=max(one.time_max for one in groups))
         reachable = _reachable(groups, _targets(own), longest, source)
     if reachable or own.percent <= _TARGETS[-1] - _ABOVE:
-        return replace(_chosen(own, reachable), hints=hints)
+        return replace(_chosen(own, reachable), hints=hints, span=span)
     with reach.whole(source.model_copy(update={"order": "event_time"})) as (groups, _):
-        return replace(_chosen(own, _reachable(groups, _TARGETS[:1], longest, source), ordered=True), hints=hints)
+        reachable = _reachable(groups, _TARGETS[:1], longest, source)
+    return replace(_chosen(own, reachable, ordered=True), hints=hints, span=span)
 
 
 def _targets(own: Disorder) -> list[int]:

@@ -15,11 +15,12 @@ from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.app.cli.common import AsJson, tell
 from streamgauge.app.cli.job_file import Job, systems
-from streamgauge.app.cli.profile_text import hints_json
+from streamgauge.app.cli.profile_text import hints_json, span_json
 from streamgauge.app.cli.source_options import Reading, spread, topic_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.units import PS, Duration, moment, show_ticks
+from streamgauge.records.profile import Span
 
 _FILE = """\
 # Written by `streamgauge init` from the first {lines:,} lines of {file}. Check it, then run it:
@@ -129,6 +130,8 @@ def init(
         all_doubts.append(str(problem))
         streams = first_streams(source, looked, delay, small=False)
     hints = looked.hints if streams.hints is None else streams.hints
+    span, which = (Span(min=first, max=last), "these") if streams.span is None else (streams.span, "all")
+    begin, end = (moment(at, source.tick) for at in (span.min, span.max))
     if streams.sorted:
         described["order"] = "event_time"
     text = _FILE.format(
@@ -149,7 +152,7 @@ def init(
         f"{file}: {_layout(described)}, {kept} {'column' if kept == 1 else 'columns'} for workloads",
         f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
-        f"span      {show_ticks(last - first, source.tick)} in these lines",
+        f"span      {begin} to {end}, {show_ticks(span.max - span.min, source.tick)} in {which} lines",
         f"disorder  {streams.disorder} are out of order",
         *(f"doubt     {_one_line(doubt)}" for doubt in all_doubts),
         *(f"hint      {_one_line(hint.text)}" for hint in hints),
@@ -157,7 +160,12 @@ def init(
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
     facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": all_doubts}
-    facts |= {"hints": hints_json(hints), "disorder": asdict(streams.disorder), "experiments": streams.names}
+    facts |= span_json(span, source.tick)
+    facts |= {
+        "hints": hints_json(hints, source.tick),
+        "disorder": asdict(streams.disorder),
+        "experiments": streams.names,
+    }
     tell("\n".join(lines), facts, as_json)
 
 

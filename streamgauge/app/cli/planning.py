@@ -156,7 +156,7 @@ def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
         **counts,
         "bad_lines": [line["reason"] for line in looked.bad[:3]],
         "doubts": [*looked.doubts, *reached.doubts],
-        "hints": hints_json(looked.hints if reached.hints is None else reached.hints),
+        "hints": hints_json(looked.hints if reached.hints is None else reached.hints, tick),
     }
 
 

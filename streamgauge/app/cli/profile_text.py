@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from streamgauge.base.units import PS, Tick, moment, show_about, show_ticks
-from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, StreamPart, part_name
+from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, StreamPart, part_name
 
 #: most parts of a stream that are printed
 SHOWN_PARTS = 10
@@ -29,12 +29,10 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     )
     whole = profile.model_dump()
     facts = {key: whole[key] for key in keys}
-    first, last = profile.event_time.min, profile.event_time.max
-    facts["event_time"] = {"first": moment(first, tick), "last": moment(last, tick)}
-    facts["event_time_ns"] = {"first": _ns(first, tick), "last": _ns(last, tick)}
+    facts |= span_json(profile.event_time, tick)
     in_file = profile.in_file
     facts["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
-    facts["hints"] = hints_json(profile.hints)
+    facts["hints"] = hints_json(profile.hints, tick)
     facts["delay_ns"] = _in_ns(whole["delay"], tick)
     facts["watermark_curve"] = [
         {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile.events}
@@ -64,9 +62,21 @@ def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, object]:
     return {"column": by_part.column, "idle_ns": idle_ns, "out_of_order": by_part.out_of_order, "parts": parts}
 
 
-def hints_json(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+def span_json(event_time: Span, tick: Tick) -> dict[str, object]:
+    """Returns the first and the last event time as `--json` prints them."""
+    ends = {"first": event_time.min, "last": event_time.max}
+    shown = {name: moment(at, tick) for name, at in ends.items()}
+    return {"event_time": shown, "event_time_ns": {name: _ns(at, tick) for name, at in ends.items()}}
+
+
+def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, Any]]:
     """Returns hints as `--json` prints them."""
-    return [hint.model_dump(mode="json") for hint in hints]
+    enough = "enough_without"
+    return [
+        hint.model_dump(mode="json", exclude={enough})
+        | {f"{enough}_ns": None if hint.enough_without is None else _ns(hint.enough_without, tick)}
+        for hint in hints
+    ]
 
 
 def doubtful(profile: Profile) -> list[str]:

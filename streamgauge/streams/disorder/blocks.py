@@ -187,6 +187,10 @@ class Count:
 
     events: int
     out_of_order: int
+    delays: int
+    """sum of the delays of those out of order"""
+    longest: int
+    """the longest of these delays, which may be beyond 64 bits; 0 without any"""
     falls: int
     """adjacent pairs whose second time is earlier"""
     rises: int
@@ -205,12 +209,18 @@ class Count:
     @classmethod
     def of(cls, times: Times, before: int, start: int, places: npt.NDArray[np.intp] | None, held: int) -> Count:
         """Counts the events of a block. places: of these events among the rows of the block; None: all of it."""
-        records = np.flatnonzero(running_maximum(times, before) == times) if len(times) else np.zeros(0, np.intp)
+        if not len(times):
+            return cls(0, 0, 0, 0, 0, 0, None, (), 0, None, 0)
+        maximum = running_maximum(times, before)
+        records = np.flatnonzero(maximum == times)
         falls, rises = int((times[1:] < times[:-1]).sum()), int((times[1:] > times[:-1]).sum())
         late = len(times) - len(records)
-        ends = (int(times[0]), int(times[-1])) if len(times) else None
+        behind = maximum.view(np.uint64) - times.view(np.uint64)
+        # a sum of times may overflow: add the high and the low bits apart
+        delays, longest = (int((behind >> 20).sum()) << 20) + int((behind & 0xFFFFF).sum()), int(behind.max())
+        ends = int(times[0]), int(times[-1])
         if not len(records):
-            return cls(len(times), late, falls, rises, ends, (), len(times), None, 0)
+            return cls(len(times), late, delays, longest, falls, rises, ends, (), len(times), None, 0)
 
         def row(place: int) -> int:
             return start + int(place if places is None else places[place])
@@ -220,16 +230,18 @@ class Count:
             gaps = np.diff(records) - 1
             holders = [(row(records[n]), int(gaps[n])) for n in np.flatnonzero(gaps >= held)]
         tail = len(times) - 1 - int(records[-1])
-        return cls(len(times), late, falls, rises, ends, tuple(holders), int(records[0]), row(records[-1]), tail)
+        lead, last = int(records[0]), row(records[-1])
+        return cls(len(times), late, delays, longest, falls, rises, ends, tuple(holders), lead, last, tail)
 
     @classmethod
     def merged(cls, parts: Sequence[Count], held: int) -> Count:
         """Merges the counts of consecutive blocks into those of all their events."""
-        events = late = falls = rises = tail = 0
+        events = late = delays = longest = falls = rises = tail = 0
         holders: list[tuple[int, int]] = []
         last = ends = None
         for part in parts:
             events, late = events + part.events, late + part.out_of_order
+            delays, longest = delays + part.delays, max(longest, part.longest)
             falls, rises = falls + part.falls, rises + part.rises
             if ends is not None and part.ends is not None:
                 falls, rises = falls + (part.ends[0] < ends[1]), rises + (part.ends[0] > ends[1])
@@ -243,4 +255,4 @@ class Count:
             last, tail = part.last, part.tail
         if last is not None and tail >= held:
             holders.append((last, tail))
-        return cls(events, late, falls, rises, ends, tuple(holders), 0, last, tail)
+        return cls(events, late, delays, longest, falls, rises, ends, tuple(holders), 0, last, tail)

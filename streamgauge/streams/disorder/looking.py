@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamgauge.base.units import PS, Tick, moment, show_ticks, ticks_per_second
+from streamgauge.base.units import PS, Tick, moment, show_enough, show_ticks, ticks_per_second
 from streamgauge.config import TimeColumn
 from streamgauge.records.profile import Hint, HintKind, InFile
 from streamgauge.streams.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.streams.disorder.far_times import Far, far
 from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, UNIT_NAMES, Place, Skipped, named
+from streamgauge.streams.disorder.row_groups import LARGEST
 from streamgauge.streams.disorder.zones import offset_s, repeated_hours
 
 #: most events that are looked for as the few that make others late
@@ -46,7 +47,7 @@ class _Look:
 
     def __init__(self, blocks: Blocks, origin: Origin) -> None:
         self._blocks, self._origin = blocks, origin
-        self._held = max(20, blocks.events // 100)
+        self._held = max(20, blocks.events // 1000)
         self._kept = Kept()
         self._count = self._all = blocks.count(self._kept, self._held)
         self._hints: list[Hint] = []
@@ -98,30 +99,32 @@ class _Look:
                 generic and count.out_of_order < self._count.out_of_order
             ):
                 continue
-            self._kept, self._count = kept, count
+            before, self._kept, self._count = self._count, kept, count
             rows = self._blocks.rows(group.region, LISTED)
-            self._add(group.kind, self._far_text(group, rows), group.events, rows, count.out_of_order)
+            self._add(group.kind, self._far_text(group, rows, before), group.events, rows, left=count)
 
     def _ahead(self) -> None:
-        """Tells of at most FEW events after which at least 1 % of all are late, and a third of the late ones.
+        """Tells of at most FEW events that make others late: 0.1 % of all, and a third of the late ones or far later.
 
-        An event is ahead if it is later than the next 1 % of the events, and few of those before it are.
+        An event is ahead if it is later than the next 0.1 % of the events, and few of those before it are.
         """
         first = count = self._count
-        rows: set[int] = set()
+        leads = dict[int, int]()
         for _ in range(_ROUNDS):
-            if not count.holders or len(count.holders) > FEW:
+            more = dict(leads)
+            for row, _ in sorted(count.holders, key=lambda one: -one[1])[:FEW]:
+                some = self._leads(row, leads) | more
+                more = some if len(some) <= FEW else more
+            if more == leads:
                 break
-            more: set[int] = set()
-            for row, _late in count.holders:
-                floor = int(self._blocks.after(row, min(self._held, _WINDOW), self._with(rows)).max())
-                more |= set(self._blocks.rows(Region(floor + 1, 2**63 - 1), 2 * FEW, row + 1)) - rows
-            if not more or len(rows | more) > FEW:
-                break
-            rows |= more
+            leads = more
+            count = self._blocks.count(self._with(leads), self._held)
+        usual = count.delays // max(1, count.out_of_order)
+        rows = {row for row, lead in leads.items() if lead > usual}
+        if len(rows) < len(leads):
             count = self._blocks.count(self._with(rows), self._held)
         made = first.out_of_order - count.out_of_order
-        if made < max(self._held, first.out_of_order // 3):
+        if made < self._held or (3 * made < first.out_of_order and 3 * count.longest > first.longest):
             return
         self._kept, self._count = self._with(rows), count
         listed = sorted(rows)
@@ -132,11 +135,17 @@ class _Look:
             f"{len(rows)} event{'' if one else 's'} ({self._lines(listed[:LISTED], len(rows))}) "
             f"{'is' if one else 'are'} ahead, by {show_ticks(ahead, self._origin.tick)}"
             f"{'' if one else ' the first of them'}, and {'makes' if one else 'make'} {made:,} later ones late; "
-            f"{self._without(count)}",
+            f"{self._without(first, count)}",
             len(rows),
             listed[:LISTED],
-            count.out_of_order,
+            left=count,
         )
+
+    def _leads(self, row: int, left_out: Iterable[int]) -> dict[int, int]:
+        """Maps this row and those before it that are later than the events after it to how much later they are."""
+        floor = int(self._blocks.after(row, min(self._held, _WINDOW), self._with(left_out)).max())
+        rows = self._blocks.rows(Region(floor + 1, LARGEST), 2 * FEW, row + 1)
+        return {row: at - floor for row, at in zip(rows, self._blocks.times_at(rows), strict=True)}
 
     def _files_joined(self) -> None:
         """Tells of files that are read one after the other, if at least half of the disorder is between them."""
@@ -207,9 +216,9 @@ class _Look:
 
     # -- words
 
-    def _far_text(self, group: Far, rows: list[int]) -> str:
+    def _far_text(self, group: Far, rows: list[int], before: Count) -> str:
         lines = self._lines(rows, group.events)
-        without = self._without(self._count)
+        without = self._without(before, self._count)
         verb = "is" if group.events == 1 else "are"
         own, main = self._years(group.low, group.high), self._years(group.main_low, group.main_high)
         if group.kind == "two_units":
@@ -238,10 +247,14 @@ class _Look:
         times = f"{which}{group.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
         return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
 
-    def _without(self, count: Count) -> str:
+    def _without(self, before: Count, left: Count) -> str:
+        """Words for the events that are left, of those before."""
         all_hints = "these and those above" if len(self._kept.regions) + bool(self._kept.rows) > 1 else "them"
-        one = count.events == self._all.events - 1
-        return f"without {'it' if one else all_hints} {count.out_of_order:,} of {count.events:,} are out of order"
+        one = left.events == self._all.events - 1
+        text = f"without {'it' if one else all_hints} {left.out_of_order:,} of {left.events:,} are out of order"
+        if 0 < left.longest < before.longest:
+            text += f", and a watermark delay of {show_enough(left.longest, self._origin.tick)} loses none"
+        return text
 
     def _years(self, low: int, high: int) -> str:
         first, last = (self._moment(at).split("-")[0] if at >= 0 else self._moment(at)[:4] for at in (low, high))
@@ -275,9 +288,19 @@ class _Look:
         return placed
 
     def _add(
-        self, kind: HintKind, text: str, events: int, rows: Sequence[int] = (), without: int | None = None
+        self,
+        kind: HintKind,
+        text: str,
+        events: int,
+        rows: Sequence[int] = (),
+        without: int | None = None,
+        left: Count | None = None,
     ) -> None:
-        self._hints.append(self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without))
+        """Adds a hint. without: events out of order if all were as they should be; left: those without these."""
+        hint = self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without)
+        if left:
+            hint = hint.model_copy(update={"without": left.out_of_order, "enough_without": left.longest})
+        self._hints.append(hint)
 
     def _hint(
         self, kind: HintKind, text: str, events: int, placed: Sequence[tuple[Place, int]], without: int | None = None

@@ -1,69 +1,131 @@
-"""Hints about the parts of a stream: one whose clock is ahead, and disorder that only comes from merging them."""
+"""Hints about the parts of a stream: one whose clock is ahead, one that stops, disorder that comes from merging."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from streamgauge.base.units import Tick, show_about
-from streamgauge.records.profile import Hint, part_name
-from streamgauge.streams.disorder.parts import Figures, Name, Without
+from streamgauge.base.units import Tick, moment, show_about, show_enough, show_ticks
+from streamgauge.records.profile import Hint, Profile, part_name
+from streamgauge.streams.disorder.parts import Figures, Name, Silence, Without
+from streamgauge.streams.disorder.profile import Spread, bucket_edges
 
-#: most parts that are looked for as those ahead of the others
+#: most parts that are looked for as those ahead of the others, and most that are named as idle
 FEW = 5
+#: a silence is told of if so many events of the part were to be expected in it, by its share of the others
+_EXPECTED = 20
+#: how many times as many events it has as any other silence of the part
+_LONGER = 5
+#: how many times as long the delays of the merged stream are as those within its parts, if merging makes them
+_SHORTER = 5
+
+Left = Callable[[Sequence[Name]], Without]
 
 
-def about_parts(
-    column: str,
-    figures: Mapping[Name, Figures],
-    out_of_order: int,
-    tick: Tick,
-    without: Callable[[Sequence[Name]], Without],
-) -> tuple[Hint, ...]:
-    """Returns the hints about the parts of a stream with so many events out of order.
+def about_parts(column: str, figures: Mapping[Name, Figures], whole: Profile, idle: int, without: Left) -> list[Hint]:
+    """Returns the hints about the parts of a stream.
 
-    without: measures the stream without some parts.
+    whole: its profile. idle: ticks of the shortest idle spell. without: measures the stream without some parts.
     """
-    within = sum(one.delays.count for one in figures.values())
-    if 10 * within > out_of_order or len(figures) < 2 or not out_of_order:
-        return ()
-    hints = list[Hint]()
-    for name, late, by in _ahead(figures, out_of_order, without):
-        text = f"{column} {part_name(name)} runs {show_about(by, tick)} ahead of the others; without it"
-        text += f"{' too' * bool(hints)} {late:,} events are out of order instead of {out_of_order:,}"
-        events = figures[name].events
-        hints.append(Hint(kind="part_ahead", text=text, events=events, lines=(), without=late, part=name))
-    return tuple(hints) or (_merging(column, len(figures), out_of_order, within),)
+    if len(figures) < 2:
+        return []
+    hints = _ahead(column, figures, whole, without) or _merging(column, figures, whole)
+    return [*hints, *_idle(column, figures, whole, idle)]
 
 
-def _ahead(
-    figures: Mapping[Name, Figures], out_of_order: int, without: Callable[[Sequence[Name]], Without]
-) -> list[tuple[Name, int, float]]:
-    """Returns the fewest parts without which a tenth of the disorder is left; none if they are not ahead.
+def _ahead(column: str, figures: Mapping[Name, Figures], whole: Profile, without: Left) -> list[Hint]:
+    """Returns a hint for each of the fewest parts without which hardly any disorder is left.
 
-    Each has the events that are out of order without it and those before, and how far ahead it runs, in ticks. They are
-    the minority: a part that is ahead of one other, or of half of the events, may as well be the right one.
+    They are the minority: a part that is ahead of one other, or of half of the events, may as well be the right one.
     """
-    names, left = list[Name](), list[int]()
-    total = sum(one.events for one in figures.values())
-    for name in sorted(figures, key=lambda one: -figures[one].overtaken)[:FEW]:
+    first = sorted(figures, key=lambda one: -figures[one].overtaken)[:FEW]
+    if 2 * sum(figures[name].overtaken for name in first) < (whole.out_of_order or 1):
+        return []
+    hints, names = list[Hint](), list[Name]()
+    for name in first:
         names.append(name)
         left_out = sum(figures[one].events for one in names)
-        if 2 * left_out > total or len(figures) < len(names) + 2 or not figures[name].overtaken:
+        if 2 * left_out > whole.events or len(figures) < len(names) + 2 or not figures[name].overtaken:
             return []
-        measured = without(names)
-        left.append(measured.out_of_order)
-        if 10 * left[-1] <= out_of_order:
-            by = [ahead.approximate().p50 or 0 for ahead in measured.ahead]
-            return list(zip(names, left, by, strict=True)) if min(by) > 0 else []
+        left = without(names)
+        late = left.delays.count
+        text = f"without it{' too' * bool(hints)} {late:,} events are out of order instead of {whole.out_of_order:,}"
+        text += _enough(left.delays.largest, whole)
+        hints.append(
+            Hint(kind="part_ahead", text=text, events=figures[name].events, without=late,
+                 enough_without=left.delays.largest, part=name)
+        )  # fmt: skip
+        if _hardly_any(left.delays, whole):
+            by = [_by(ahead, whole.tick) for ahead in left.ahead]
+            texts = [f"{column} {part_name(hint.part)} {how}; {hint.text}" for hint, how in zip(hints, by, strict=True)]
+            return [hint.model_copy(update={"text": text}) for hint, text in zip(hints, texts, strict=True)]
     return []
 
 
-def _merging(column: str, parts: int, out_of_order: int, within: int) -> Hint:
-    merged = out_of_order - within
-    if within:
-        text = f"{merged:,} of {out_of_order:,} events out of order are in order within their {column}: merging the "
-        text += f"{parts:,} streams makes them so"
-    else:
-        text = f"each of {parts:,} streams by {column} is in order alone: all {merged:,} events out of order come from "
+def _hardly_any(left: Spread, whole: Profile) -> bool:
+    """Whether a tenth of the events out of order is left, or two thirds, by a tenth of the median delay."""
+    before = whole.out_of_order or 0
+    shorter = 10 * (left.approximate().p50 or 0) <= (whole.delay.p50 or 0)
+    return 10 * left.count <= before or (3 * left.count <= 2 * before and shorter)
+
+
+def _by(ahead: Spread, tick: Tick) -> str:
+    """Words for how far a part is ahead of the others, most of the time or now and then."""
+    if (usual := ahead.approximate().p50 or 0) > 0:
+        return f"runs {show_about(usual, tick)} ahead of the others"
+    far = sum(n for bucket, n in ahead.buckets.items() if 2 * bucket_edges(bucket)[0] > ahead.largest)
+    return f"has {far:,} of {ahead.count:,} events ahead of the others, by up to {show_about(ahead.largest, tick)}"
+
+
+def _enough(delay: int, whole: Profile) -> str:
+    if not 0 < delay < (whole.delay.max or 0):
+        return ""
+    return f", and a watermark delay of {show_enough(delay, whole.tick)} loses none"
+
+
+def _merging(column: str, figures: Mapping[Name, Figures], whole: Profile) -> list[Hint]:
+    """Returns a hint if hardly any event is out of order within its part, or none by much."""
+    within, longest = sum(one.delays.count for one in figures.values()), whole.delay.max or 0
+    out_of_order, enough = whole.out_of_order or 0, max(one.delays.largest for one in figures.values())
+    if not out_of_order or (10 * within > out_of_order and _SHORTER * enough > longest):
+        return []
+    parts, merged = f"{len(figures):,}", out_of_order - within
+    if not within:
+        text = f"each of {parts} streams by {column} is in order alone: all {merged:,} events out of order come from "
         text += "merging them"
-    return Hint(kind="merging", text=text, events=merged, lines=(), without=within)
+    elif 10 * within <= out_of_order:
+        text = f"{merged:,} of {out_of_order:,} events out of order are in order within their {column}: merging the "
+        text += f"{parts} streams makes them so"
+    else:
+        text = f"merging {parts} streams by {column} makes delays longer"
+    needs = f"needs {show_enough(enough, whole.tick)}" if enough else "needs no delay"
+    text += f"; a watermark of each {needs}, one of all {show_enough(int(longest), whole.tick)}"
+    return [Hint(kind="merging", text=text, events=merged, without=within, enough_without=enough)]
+
+
+def _idle(column: str, figures: Mapping[Name, Figures], whole: Profile, idle: int) -> list[Hint]:
+    """Returns a hint for each part that stops, or is silent for long; none if that is usual among the parts."""
+    found = [(one.silences[0], name) for name, one in figures.items() if _is_idle(one, whole, idle)]
+    if 2 * len(found) > len(figures):
+        return []
+    found.sort(key=lambda one: one[0], reverse=True)
+    hints = list[Hint]()
+    for silence, name in found[:FEW]:
+        since, ticks = moment(silence.since, whole.tick), show_ticks(silence.ticks, whole.tick)
+        how = f"stops at {since}" if silence.to_end else f"is silent for {ticks} from {since} on"
+        text = f"{column} {part_name(name)} {how}, while {silence.events:,} events of others come: a watermark of each "
+        text += f"{column}, as Flink has of each partition, stands still then, unless what is silent for a time counts "
+        text += "as idle (--idle)"
+        if len(hints) + 1 == FEW and len(found) > FEW:
+            text += f"; {len(found) - FEW:,} more are idle"
+        hints.append(Hint(kind="part_idle", text=text, events=silence.events, part=name))
+    return hints
+
+
+def _is_idle(figures: Figures, whole: Profile, idle: int) -> bool:
+    longest, second = (*figures.silences, Silence(), Silence())[:2]
+    return (
+        longest.ticks > idle
+        and 100 * longest.events >= whole.events
+        and longest.events >= _LONGER * second.events
+        and longest.events * figures.events >= _EXPECTED * (whole.events - longest.events)
+    )

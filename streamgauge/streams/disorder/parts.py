@@ -29,12 +29,26 @@ class Block:
     times: Times
 
 
+@dataclass(frozen=True, order=True)
+class Silence:
+    """Events of the stream without one of a part."""
+
+    events: int = 0
+    since: int = 0
+    """the stream's largest time at the event of the part before them"""
+    ticks: int = 0
+    """by which the stream's largest time moved on meanwhile"""
+    to_end: bool = False
+    """no event of the part follows"""
+
+
 @dataclass(frozen=True)
 class Seen:
-    """Largest time of a part so far, and the stream's largest time at the part's last event."""
+    """Largest time of a part so far, the stream's largest time at the part's last event, and the row of that event."""
 
     largest: int
     at: int
+    row: int
 
 
 @dataclass
@@ -42,16 +56,24 @@ class Left:
     """State that events leave behind for those after them."""
 
     largest: int = BEFORE_ALL
+    events: int = 0
     holder: Name = None
     """the part whose event has the stream's largest time; the first such event counts"""
     parts: dict[Name, Seen] = field(default_factory=dict)
 
     def and_then(self, more: Left) -> Left:
         """Returns the state after these events and those of `more`, which was measured with `largest` before it."""
-        parts = self.parts | more.parts
-        for name in self.parts.keys() & more.parts.keys():
-            parts[name] = Seen(max(self.parts[name].largest, more.parts[name].largest), more.parts[name].at)
-        return Left(more.largest, more.holder if more.largest > self.largest else self.holder, parts)
+        parts = dict(self.parts)
+        for name, seen in more.parts.items():
+            largest = max(parts[name].largest, seen.largest) if name in parts else seen.largest
+            parts[name] = Seen(largest, seen.at, self.events + seen.row)
+        holder = more.holder if more.largest > self.largest else self.holder
+        return Left(more.largest, self.events + more.events, holder, parts)
+
+    def silence(self, name: Name) -> Silence:
+        """Returns the silence of a part from its last event to here."""
+        seen = self.parts[name]
+        return Silence(self.events - seen.row - 1, seen.at, self.largest - seen.at, to_end=True)
 
     def largest_without(self, names: Sequence[Name]) -> int:
         """Returns the largest time of the parts that are not named."""
@@ -67,10 +89,10 @@ def left(blocks: Iterable[Block], largest: int) -> Left:
         np.maximum.at(tops, block.codes, block.times)
         last = np.zeros(len(block.names), np.int64)
         last[block.codes] = np.arange(len(block.codes))  # of equal places, the last value stays
-        ends = maximum[last]
-        parts = {name: Seen(*two) for name, *two in zip(block.names, tops.tolist(), ends.tolist(), strict=True)}
+        seen = zip(tops.tolist(), maximum[last].tolist(), last.tolist(), strict=True)
+        parts = {name: Seen(*three) for name, three in zip(block.names, seen, strict=True)}
         holder = block.names[int(block.codes[int(np.argmax(block.times))])]
-        whole = whole.and_then(Left(int(maximum[-1]), holder, parts))
+        whole = whole.and_then(Left(int(maximum[-1]), len(block.times), holder, parts))
     return whole
 
 
@@ -115,6 +137,8 @@ class Figures:
     longest_idle: int = 0
     """the most by which the stream's largest time moved on between two events of the part"""
     idle_spells: int = 0
+    silences: tuple[Silence, ...] = ()
+    """the two with the most events, between two events of the part"""
     overtaken: int = 0
     """events of other parts that lie below the largest time, which is this part's"""
     bursts: Bursts = field(default_factory=Bursts)
@@ -134,14 +158,23 @@ class Figures:
             self.behind + more.behind,
             max(self.longest_idle, more.longest_idle),
             self.idle_spells + more.idle_spells,
+            _longest(self.silences + more.silences),
             self.overtaken + more.overtaken,
             self.bursts.and_then(more.bursts),
         )
 
-    def to_end(self, since: int, idle: int) -> Figures:
-        """Adds the time from the part's last event to the end of the stream. idle: as for `measure`."""
-        spells = self.idle_spells + (since > idle)
-        return replace(self, longest_idle=max(self.longest_idle, since), idle_spells=spells)
+    def to_end(self, silence: Silence, idle: int) -> Figures:
+        """Adds the silence from the part's last event to the end of the stream. idle: as for `measure`."""
+        return replace(
+            self,
+            longest_idle=max(self.longest_idle, silence.ticks),
+            idle_spells=self.idle_spells + (silence.ticks > idle),
+            silences=_longest((*self.silences, silence)),
+        )
+
+
+def _longest(silences: tuple[Silence, ...]) -> tuple[Silence, ...]:
+    return tuple(sorted((one for one in silences if one.events), reverse=True)[:2])
 
 
 def measure(blocks: Iterable[Block], before: Left, grid: Sequence[int], idle: int) -> dict[Name, Figures]:
@@ -183,6 +216,12 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
     previous = np.r_[0, largest[:-1]]
     previous[starts] = [at if one is None else one.at for one, at in zip(seen, reached[starts].tolist(), strict=True)]
     gaps = reached - previous
+    previous_rows = np.r_[0, order[:-1]]
+    previous_rows[starts] = [
+        row - 1 if one is None else one.row - before.events
+        for one, row in zip(seen, order[starts].tolist(), strict=True)
+    ]
+    silences = _silences(order - previous_rows - 1, previous, gaps, starts)
 
     delays_of = _spreads(late_codes, late_delays, count)
     behind_of = _spreads(codes, largest - maximum, count)
@@ -190,12 +229,26 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
     longest, spells = np.maximum.reduceat(gaps, starts).tolist(), np.add.reduceat((gaps > idle) + 0, starts).tolist()
     bursts = _bursts(codes, largest > own, starts)
     figures = {
-        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k], 0, bursts[k])
+        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k], silences[k],
+                      bursts=bursts[k])
         for k, (name, size) in enumerate(zip(block.names, sizes.tolist(), strict=True))
-    }
+    }  # fmt: skip
     for name, events in _overtaken(block, before, whole).items():
         figures[name] = figures.get(name, Figures()).and_then(Figures(overtaken=events))
     return figures
+
+
+def _silences(events: Times, since: Times, ticks: Times, starts: npt.NDArray[np.intp]) -> list[tuple[Silence, ...]]:
+    """Returns the two silences with the most events of each part. starts: where each part begins."""
+    sizes, left = np.diff(np.r_[starts, len(events)]), events.copy()
+    found: list[tuple[Silence, ...]] = [()] * len(starts)
+    for _ in range(2):
+        most = np.flatnonzero(left == np.repeat(np.maximum.reduceat(left, starts), sizes))
+        first = most[np.searchsorted(most, starts)]
+        some = zip(left[first].tolist(), since[first].tolist(), ticks[first].tolist(), strict=True)
+        found = [_longest((*has, Silence(*one))) for has, one in zip(found, some, strict=True)]
+        left[first] = 0
+    return found
 
 
 def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> list[Bursts]:
@@ -258,27 +311,28 @@ def _overtaken(block: Block, before: Left, whole: Times) -> dict[Name, int]:
 
 @dataclass(frozen=True)
 class Without:
-    """A share of the stream without some parts: events that are out of order, and how far ahead each part runs."""
+    """A share of the stream without some parts: delays of events out of order, and how far ahead each part runs."""
 
-    out_of_order: int
+    delays: Spread
     ahead: tuple[Spread, ...]
     """of each part left out: its times − the largest time of the others so far"""
 
     def and_then(self, more: Without) -> Without:
         ahead = tuple(one + other for one, other in zip(self.ahead, more.ahead, strict=True))
-        return Without(self.out_of_order + more.out_of_order, ahead)
+        return Without(self.delays + more.delays, ahead)
 
 
 def without(blocks: Iterable[Block], largest: int, names: Sequence[Name]) -> Without:
     """Measures a share of the stream without these parts. largest: that of the other parts before it."""
-    out_of_order, ahead = 0, [Spread() for _ in names]
+    delays, ahead = Spread(), [Spread() for _ in names]
     place = {name: k for k, name in enumerate(names)}
     for block in blocks:
         left_out = np.array([place.get(name, -1) for name in block.names])[block.codes]
         others = running_maximum(np.where(left_out < 0, block.times, BEFORE_ALL), largest)
-        out_of_order += int(((others > block.times) & (left_out < 0)).sum())
+        late = (others > block.times) & (left_out < 0)
+        delays += Spread.of(others[late] - block.times[late])
         for k in range(len(names)):
             which = (left_out == k) & (others > BEFORE_ALL)
             ahead[k] += Spread.of(block.times[which] - others[which])
         largest = int(others[-1])
-    return Without(out_of_order, tuple(ahead))
+    return Without(delays, tuple(ahead))

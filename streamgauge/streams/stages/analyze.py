@@ -64,7 +64,7 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
             profile = measure(workers, events, full=full)
             if given.source.by is not None:
                 by, idle = by_part.Parts(given.source.by), given.source.idle
-                parts = by_part.measure(workers, events, by, idle, profile.tick, profile.out_of_order)
+                parts = by_part.measure(workers, events, by, idle, profile.tick, profile)
                 profile = profile.model_copy(update={"by_part": parts})
             if not given.source.is_merged:
                 profile = profile.within_parts()

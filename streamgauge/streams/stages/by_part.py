@@ -14,7 +14,7 @@ import pyarrow as pa
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration, Tick, ticks_per_second
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.records.profile import ByPart, Delays, Span, StreamPart
+from streamgauge.records.profile import ByPart, Delays, Profile, Span, StreamPart
 from streamgauge.streams.disorder import parts
 from streamgauge.streams.disorder.part_hints import about_parts
 from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, Without
@@ -45,11 +45,11 @@ class Parts:
 
 
 def measure(
-    workers: Workers, events: Artifact, by: Parts, idle: Duration, tick: Tick, out_of_order: int | None = None
+    workers: Workers, events: Artifact, by: Parts, idle: Duration, tick: Tick, whole: Profile | None = None
 ) -> ByPart:
     """Measures the parts of an artifact with event times in stream order. Raises UserError for too many of them.
 
-    idle: the shortest idle spell. out_of_order: events of the stream that are, for hints; None: no hints.
+    idle: the shortest idle spell. whole: the stream's profile, for hints; None: no hints.
     """
     cut, column = shares(row_groups(events.files()), workers.cores), by.column or "partition"
     grid, idle_ticks = watermark_grid(tick), math.ceil(idle.seconds * ticks_per_second(tick))
@@ -73,7 +73,7 @@ def measure(
     for of_share in workers.each(list(zip(cut, before, strict=True)), second_pass):
         for name, more in of_share.items():
             figures[name] = figures.get(name, Figures()).and_then(more)
-    figures = {name: one.to_end(end.largest - end.parts[name].at, idle_ticks) for name, one in figures.items()}
+    figures = {name: one.to_end(end.silence(name), idle_ticks) for name, one in figures.items()}
 
     def without(names: Sequence[Name]) -> Without:
         items = [(share, earlier.largest_without(names)) for share, earlier in zip(cut, before, strict=True)]
@@ -86,7 +86,7 @@ def measure(
         out_of_order=sum(one.delays.count for one in figures.values()),
         parts=tuple(_record(name, figures[name], grid) for name in sorted(figures, key=_natural)),
         bursts=_delays(sum((one.bursts.all() for one in figures.values()), Spread())),
-        hints=() if out_of_order is None else about_parts(column, figures, out_of_order, tick, without),
+        hints=() if whole is None else tuple(about_parts(column, figures, whole, idle_ticks, without)),
     )
 
 
