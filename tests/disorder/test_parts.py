@@ -61,9 +61,10 @@ def test_each_part_is_measured_alone_and_within_the_stream(events: Events, cuts:
             len(behind), sum(behind), max(behind),
         )  # fmt: skip
         assert (of_part.longest_idle, of_part.idle_spells) == (max(idle, default=0), sum(gap > IDLE for gap in idle))
-        silent = [Silence(k - j - 1, largest[j], largest[k - 1] - largest[j]) for j, k in pairwise(places)]
-        assert of_part.silences == tuple(sorted((one for one in silent if one.events), reverse=True)[:2])
-        end = Silence(len(events) - places[-1] - 1, largest[places[-1]], largest[-1] - largest[places[-1]], to_end=True)
+        absences = [k - j - 1 for j, k in pairwise(places)]
+        assert of_part.returns == sum(some > 0 for some in absences)
+        assert of_part.longest_absence == max(absences, default=0)
+        end = Silence(len(events) - places[-1] - 1, largest[places[-1]], largest[-1] - largest[places[-1]])
         assert before[-1].silence(name) == end
         late = [top > at for (one, at), top in zip(events, largest, strict=True) if one == name]
         sizes = [len(list(some)) for is_late, some in groupby(late) if is_late]
@@ -106,10 +107,7 @@ def test_the_stream_without_some_parts(events: Events, cuts: list[int], names: s
 
 
 def test_a_part_that_ends_early_is_idle_from_then_on() -> None:
-    figures = Figures(events=2, longest_idle=1, silences=(Silence(9, 5, 1), Silence(2, 3, 1)))
-    end = Silence(4, 6, 7, to_end=True)
-    assert figures.to_end(end, IDLE) == Figures(
-        events=2, longest_idle=7, idle_spells=1, silences=(Silence(9, 5, 1), end)
-    )
-    end = Silence(0, 6, 3, to_end=True)
-    assert figures.to_end(end, IDLE) == Figures(events=2, longest_idle=3, silences=figures.silences)
+    figures = Figures(events=2, longest_idle=1)
+    for ticks, longest, spells in ((7, 7, 1), (3, 3, 0), (0, 1, 0)):
+        end = Silence(4, 6, ticks)
+        assert figures.to_end(end, IDLE) == Figures(events=2, longest_idle=longest, idle_spells=spells, end=end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import log1p
 
 from streamgauge.base.units import Tick, moment, show_about, show_enough, show_ticks
 from streamgauge.records.profile import Hint, Profile, part_name
@@ -11,10 +12,10 @@ from streamgauge.streams.disorder.profile import Spread, bucket_edges
 
 #: most parts that are looked for as those ahead of the others, and most that are named as idle
 FEW = 5
-#: a silence is told of if so many events of the part were to be expected in it, by its share of the others
-_EXPECTED = 20
-#: how many times as many events it has as any other silence of the part
+#: how many times as many events follow a part that stops as it was ever absent for
 _LONGER = 5
+#: negative logarithm of the probability that a part stops by chance
+_UNLIKELY = 20
 #: how many times as long the delays of the merged stream are as those within its parts, if merging makes them
 _SHORTER = 5
 
@@ -62,18 +63,22 @@ def _ahead(column: str, figures: Mapping[Name, Figures], whole: Profile, without
 
 
 def _hardly_any(left: Spread, whole: Profile) -> bool:
-    """Whether a tenth of the events out of order is left, or two thirds, by a tenth of the median delay."""
+    """Returns whether a tenth of the events out of order is left, or two thirds, by a tenth of the median delay."""
     before = whole.out_of_order or 0
+    if before - left.count < max(20, whole.events // 1000):
+        return False
     shorter = 10 * (left.approximate().p50 or 0) <= (whole.delay.p50 or 0)
     return 10 * left.count <= before or (3 * left.count <= 2 * before and shorter)
 
 
 def _by(ahead: Spread, tick: Tick) -> str:
     """Words for how far a part is ahead of the others, most of the time or now and then."""
-    if (usual := ahead.approximate().p50 or 0) > 0:
+    summary = ahead.approximate()
+    usual, most = summary.p50 or 0, summary.p99 or 0
+    if 2 * usual >= most:
         return f"runs {show_about(usual, tick)} ahead of the others"
-    far = sum(n for bucket, n in ahead.buckets.items() if 2 * bucket_edges(bucket)[0] > ahead.largest)
-    return f"has {far:,} of {ahead.count:,} events ahead of the others, by up to {show_about(ahead.largest, tick)}"
+    far = sum(events for bucket, events in ahead.buckets.items() if 2 * bucket_edges(bucket)[0] >= most)
+    return f"has {far:,} of {ahead.count:,} events ahead of the others, by about {show_about(most, tick)}"
 
 
 def _enough(delay: int, whole: Profile) -> str:
@@ -97,35 +102,34 @@ def _merging(column: str, figures: Mapping[Name, Figures], whole: Profile) -> li
         text += f"{parts} streams makes them so"
     else:
         text = f"merging {parts} streams by {column} makes delays longer"
-    needs = f"needs {show_enough(enough, whole.tick)}" if enough else "needs no delay"
-    text += f"; a watermark of each {needs}, one of all {show_enough(int(longest), whole.tick)}"
+    needs = f"a delay of {show_enough(enough, whole.tick)}" if enough else "no delay"
+    text += f"; a watermark for each {column} needs {needs}, one for all {show_enough(int(longest), whole.tick)}"
     return [Hint(kind="merging", text=text, events=merged, without=within, enough_without=enough)]
 
 
 def _idle(column: str, figures: Mapping[Name, Figures], whole: Profile, idle: int) -> list[Hint]:
-    """Returns a hint for each part that stops, or is silent for long; none if that is usual among the parts."""
-    found = [(one.silences[0], name) for name, one in figures.items() if _is_idle(one, whole, idle)]
+    """Returns a hint for each part that stops; none if that is usual among the parts."""
+    found = [(one.end, name) for name, one in figures.items() if one.end and _stops(one, one.end, whole.events, idle)]
     if 2 * len(found) > len(figures):
         return []
-    found.sort(key=lambda one: one[0], reverse=True)
     hints = list[Hint]()
-    for silence, name in found[:FEW]:
-        since, ticks = moment(silence.since, whole.tick), show_ticks(silence.ticks, whole.tick)
-        how = f"stops at {since}" if silence.to_end else f"is silent for {ticks} from {since} on"
-        text = f"{column} {part_name(name)} {how}, while {silence.events:,} events of others come: a watermark of each "
-        text += f"{column}, as Flink has of each partition, stands still then, unless what is silent for a time counts "
-        text += "as idle (--idle)"
+    for end, name in sorted(found, key=lambda one: -one[0].events)[:FEW]:
+        text = f"{column} {part_name(name)} stops at {moment(end.since, whole.tick)}, "
+        text += f"{show_ticks(end.ticks, whole.tick)} and {end.events:,} events of others before the end"
+        if not hints:
+            text += f": if each {column} has a watermark, as partitions have in Flink, it holds all others back from "
+            text += "then on, unless it counts as idle after a while (--idle)"
         if len(hints) + 1 == FEW and len(found) > FEW:
-            text += f"; {len(found) - FEW:,} more are idle"
-        hints.append(Hint(kind="part_idle", text=text, events=silence.events, part=name))
+            text += f"; {len(found) - FEW:,} more parts stop"
+        hints.append(Hint(kind="part_idle", text=text, events=end.events, part=name))
     return hints
 
 
-def _is_idle(figures: Figures, whole: Profile, idle: int) -> bool:
-    longest, second = (*figures.silences, Silence(), Silence())[:2]
+def _stops(part: Figures, end: Silence, events: int, idle: int) -> bool:
+    """Returns whether a part hardly stays away by chance: each of its returns might as well have come later."""
     return (
-        longest.ticks > idle
-        and 100 * longest.events >= whole.events
-        and longest.events >= _LONGER * second.events
-        and longest.events * figures.events >= _EXPECTED * (whole.events - longest.events)
+        end.ticks > idle
+        and 100 * end.events >= events
+        and end.events >= _LONGER * part.longest_absence
+        and -part.returns * log1p(-end.events / events) >= _UNLIKELY
     )

@@ -29,17 +29,16 @@ class Block:
     times: Times
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Silence:
-    """Events of the stream without one of a part."""
+    """The end of the stream, from the last event of a part on."""
 
-    events: int = 0
-    since: int = 0
-    """the stream's largest time at the event of the part before them"""
-    ticks: int = 0
-    """by which the stream's largest time moved on meanwhile"""
-    to_end: bool = False
-    """no event of the part follows"""
+    events: int
+    """number of events that follow"""
+    since: int
+    """the stream's largest time at the part's last event"""
+    ticks: int
+    """by which the stream's largest time moved on afterwards"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Left:
     def silence(self, name: Name) -> Silence:
         """Returns the silence of a part from its last event to here."""
         seen = self.parts[name]
-        return Silence(self.events - seen.row - 1, seen.at, self.largest - seen.at, to_end=True)
+        return Silence(self.events - seen.row - 1, seen.at, self.largest - seen.at)
 
     def largest_without(self, names: Sequence[Name]) -> int:
         """Returns the largest time of the parts that are not named."""
@@ -137,12 +136,16 @@ class Figures:
     longest_idle: int = 0
     """the most by which the stream's largest time moved on between two events of the part"""
     idle_spells: int = 0
-    silences: tuple[Silence, ...] = ()
-    """the two with the most events, between two events of the part"""
+    returns: int = 0
+    """times that the part comes again after events of others"""
+    longest_absence: int = 0
+    """most events of others from one event of the part to the next"""
     overtaken: int = 0
     """events of other parts that lie below the largest time, which is this part's"""
     bursts: Bursts = field(default_factory=Bursts)
     """bursts of events that are out of order in the stream"""
+    end: Silence | None = None
+    """from the part's last event to the stream's end, once it is known"""
 
     def and_then(self, more: Figures) -> Figures:
         if not (self.events and more.events):
@@ -158,23 +161,16 @@ class Figures:
             self.behind + more.behind,
             max(self.longest_idle, more.longest_idle),
             self.idle_spells + more.idle_spells,
-            _longest(self.silences + more.silences),
+            self.returns + more.returns,
+            max(self.longest_absence, more.longest_absence),
             self.overtaken + more.overtaken,
             self.bursts.and_then(more.bursts),
         )
 
     def to_end(self, silence: Silence, idle: int) -> Figures:
         """Adds the silence from the part's last event to the end of the stream. idle: as for `measure`."""
-        return replace(
-            self,
-            longest_idle=max(self.longest_idle, silence.ticks),
-            idle_spells=self.idle_spells + (silence.ticks > idle),
-            silences=_longest((*self.silences, silence)),
-        )
-
-
-def _longest(silences: tuple[Silence, ...]) -> tuple[Silence, ...]:
-    return tuple(sorted((one for one in silences if one.events), reverse=True)[:2])
+        spells = self.idle_spells + (silence.ticks > idle)
+        return replace(self, longest_idle=max(self.longest_idle, silence.ticks), idle_spells=spells, end=silence)
 
 
 def measure(blocks: Iterable[Block], before: Left, grid: Sequence[int], idle: int) -> dict[Name, Figures]:
@@ -221,7 +217,11 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
         row - 1 if one is None else one.row - before.events
         for one, row in zip(seen, order[starts].tolist(), strict=True)
     ]
-    silences = _silences(order - previous_rows - 1, previous, gaps, starts)
+    absences = order - previous_rows - 1
+    returns, absent = (
+        np.add.reduceat((absences > 0) + 0, starts).tolist(),
+        np.maximum.reduceat(absences, starts).tolist(),
+    )
 
     delays_of = _spreads(late_codes, late_delays, count)
     behind_of = _spreads(codes, largest - maximum, count)
@@ -229,26 +229,13 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
     longest, spells = np.maximum.reduceat(gaps, starts).tolist(), np.add.reduceat((gaps > idle) + 0, starts).tolist()
     bursts = _bursts(codes, largest > own, starts)
     figures = {
-        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k], silences[k],
-                      bursts=bursts[k])
+        name: Figures(size, lows[k], highs[k], delays_of[k], late[k], behind_of[k], longest[k], spells[k], returns[k],
+                      absent[k], bursts=bursts[k])
         for k, (name, size) in enumerate(zip(block.names, sizes.tolist(), strict=True))
     }  # fmt: skip
     for name, events in _overtaken(block, before, whole).items():
         figures[name] = figures.get(name, Figures()).and_then(Figures(overtaken=events))
     return figures
-
-
-def _silences(events: Times, since: Times, ticks: Times, starts: npt.NDArray[np.intp]) -> list[tuple[Silence, ...]]:
-    """Returns the two silences with the most events of each part. starts: where each part begins."""
-    sizes, left = np.diff(np.r_[starts, len(events)]), events.copy()
-    found: list[tuple[Silence, ...]] = [()] * len(starts)
-    for _ in range(2):
-        most = np.flatnonzero(left == np.repeat(np.maximum.reduceat(left, starts), sizes))
-        first = most[np.searchsorted(most, starts)]
-        some = zip(left[first].tolist(), since[first].tolist(), ticks[first].tolist(), strict=True)
-        found = [_longest((*has, Silence(*one))) for has, one in zip(found, some, strict=True)]
-        left[first] = 0
-    return found
 
 
 def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> list[Bursts]:
