@@ -47,7 +47,7 @@ def test_disorder_that_only_comes_from_merging(merged: Path) -> None:
         (
             "merging", 5998, 0,
             "each of 3 streams by part is in order alone: all 5,998 events out of order come from merging them; a "
-            "watermark of each needs no delay, one of all 29 s",
+            "watermark for each part needs no delay, one for all 29 s",
         )
     ]  # fmt: skip
     shown = analyze(merged, "--by", "part").out
