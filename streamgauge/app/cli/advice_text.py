@@ -32,7 +32,7 @@ def as_json_object(advice: Advice) -> dict[str, Any]:
         "rules": [_timed(one.model_dump(exclude={"broken"}), tick) for one in advice.rules],
         "engines": [_timed(one.model_dump(mode="json"), tick) for one in advice.engines],
         "lines": [one.model_dump() for one in advice.lines],
-        "hints": hints_json(advice.hints),
+        "hints": hints_json(advice.hints, advice.tick),
     }
 
 
