@@ -97,6 +97,39 @@ def test_columns_are_named_by_place_where_there_is_no_header(tmp_path: Path) -> 
     assert made["curve"][0]["value_error"] == {"median": 0.75, "worst": 0.75}
 
 
+def test_sessions_are_simulated_at_each_delay() -> None:
+    made = advice(FLIGHTS, *READ, "--session", "10m", "--key", "carrier", "--lost", "5%", "--delay", "90m")
+    whole = [one for one in made["curve"] if one["lost"] == 0]
+    assert made["curve"][0]["lost"] > 1000
+    assert whole
+    assert whole[-1]["windows_wrong"] == 0
+    assert 90 * 60 * 10**9 in {one["delay_ns"] for one in made["curve"]}
+    assert all(one["tests"] == 80 or one["delay_ns"] > HOUR_NS for one in made["rules"])
+    assert made["advised"]["held"] >= 0.9 * made["advised"]["tests"]
+
+
+def test_pairs_of_a_join_are_counted_as_sql_counts_them(tmp_path: Path) -> None:
+    import duckdb
+
+    rows = [(1000 * (n * 37 % 101), "ab"[n % 2], n % 3) for n in range(120)]
+    file = lines(tmp_path, *(f"{ms},{half},{key}" for ms, half, key in rows))
+    made = advice(
+        file, "--time", "ts", "--unit", "ms", "--join", "5s", "--left", "key=a", "--key", "n", "--delay", "20s"
+    )
+    (row,) = [one for one in made["curve"] if one["delay_ns"] == 20 * 10**9]
+    joined = f"""
+        with events as (select *, row_number() over () as place from read_csv('{file}', parallel = false)),
+        judged as (select *, coalesce(max(ts)
+            over (order by place rows between unbounded preceding and 1 preceding), ts)
+            - 20000 <= ts as kept from events)
+        select count(*), count(*) filter (l.kept and r.kept), (select count(*) filter (not kept) from judged)
+        from judged l join judged r on l.n = r.n and l.key = 'a' and r.key <> 'a' and abs(l.ts - r.ts) <= 5000
+    """
+    ((pairs, kept, lost),) = duckdb.sql(joined).fetchall()
+    assert (row["windows"], row["windows_wrong"], row["lost"]) == (pairs, pairs - kept, lost)
+    assert lost
+
+
 def test_the_text_names_the_question_and_the_reason(few: str) -> None:
     answer = run(Call(["advise", few, "--time", "ts", "--unit", "ms", "--window", "1m", "--key", "key"]))
     assert answer.code == 0
@@ -124,6 +157,7 @@ KINDS = "allowed: one of --window, --session, --join, --event"
         (["--event", "--lost", "x"], "--lost: found 'x', allowed: a percent above 0 and below 100, such as 0.1%"),
         (["--event", "--windows-wrong", "1"], "--windows-wrong: found with --event, allowed: with --window"),
         (["--window", "1m", "--value", "key"], None),
+        (["--session", "5m", "--windows-wrong", "1%"], "--windows-wrong: found with --session, allowed: with --window"),
         (["--join", "5m", "--key", "key"], "--left: this option is missing; --join wants it"),
         (["--window", "1m", "--delay", "-5s"], "--delay: found -5s, allowed: 0s to 1000000000000000000 ns"),
         (["--event", "--delay", "99999999d"], "--delay: found 99999999d, allowed: 0s to 1000000000000000000 ns"),

@@ -15,6 +15,7 @@ from streamgauge.streams.advice.slack import Judged, judged
 from streamgauge.streams.advice.windows import UNKNOWN, Values
 from streamgauge.streams.disorder.definitions import Times
 from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read
+from streamgauge.streams.lateness.late import Mask
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,20 @@ class Stream:
                 None if value is None else _floats(table.column(value)),
                 _arrivals(table) if self.with_arrival else None,
             )
+
+    def whole(self) -> tuple[Times, Times, Values | None, Mask]:
+        """Times, numbers of keys, values, and which events are the left half of a join; of the whole stream."""
+        question = self.question
+        column, _, half = (question.left or "").partition("=")
+        named = dict.fromkeys(filter(None, ("event_time", question.key, question.value, column)))
+        table = read(self.groups, [*named])
+        times = column_array(table, "event_time")
+        keys = np.zeros(len(times), np.int64) if question.key is None else Keys().of(table.column(question.key))
+        values = None if question.value is None else _floats(table.column(question.value))
+        left = np.zeros(len(times), bool)
+        if column:
+            left = pc.fill_null(pc.equal(table.column(column).cast(pa.string()), half), False).to_numpy()
+        return times, keys, values, left
 
 
 def _floats(column: pa.ChunkedArray) -> Values:

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamgauge.records.advice import Advised, Tested
+from streamgauge.base.units import Tick, moment
+from streamgauge.records.advice import Advised, Question, Tested
 from streamgauge.records.profile import Span
 
 #: the fewest blocks, of which a fifth only serve as past, and the fewest events that each is allowed to lose
@@ -104,8 +105,23 @@ def advised(rules: Sequence[Tested], share: float) -> Advised | None:
     )  # fmt: skip
 
 
-def too_changeable(rules: Sequence[Tested], shown: Callable[[int], str]) -> str:
-    """Says why no delay is advised although there are enough events, and when the promise broke. shown: of a time."""
+def judgement(question: Question, rules: Sequence[Tested], items: int, tick: Tick) -> tuple[Advised | None, str | None]:
+    """Returns the advice, or None and the reason. items: number of events, or of windows if these are promised."""
+    share = question.share or 0.0
+    if question.target is None:
+        return None, "nothing is promised: name the share that may be lost"
+    if not rules:
+        what = "events" if question.target == "lost" else "windows"
+        return None, (
+            f"the stream is too short to test a promise of {100 * share:g} %: found {items:,} {what}, allowed: from "
+            f"{least_items(share):,} on, so that {LEAST_BLOCKS} blocks may lose {LEAST_ALLOWED} each"
+        )
+    best = advised(rules, share)
+    return (best, None) if best is not None else (None, _too_changeable(rules, tick))
+
+
+def _too_changeable(rules: Sequence[Tested], tick: Tick) -> str:
+    """Says why no delay is advised although there are enough events, and when the promise broke."""
     best = max((one for one in rules if one.rule != NAIVE and one.tests >= LEAST_TESTS), key=lambda one: one.held,
                default=None)  # fmt: skip
     if best is None:
@@ -113,7 +129,7 @@ def too_changeable(rules: Sequence[Tested], shown: Callable[[int], str]) -> str:
             "the stream is too short: the delays that its blocks need are more than half of its length, "
             "so that they cannot be tested on it"
         )
-    when = ", ".join(f"{shown(span.min)} to {shown(span.max)}" for span in best.broken[:3])
+    when = ", ".join(f"{moment(span.min, tick)} to {moment(span.max, tick)}" for span in best.broken[:3])
     more = f" and {len(best.broken) - 3} more" if len(best.broken) > 3 else ""
     return (
         f"the stream changes too much: of all rules, {best.rule} held most often, in {best.held} of {best.tests} "

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamgauge.records.advice import Question, Trade
 from streamgauge.streams.advice.slack import judged
-from streamgauge.streams.advice.windows import errors_of, wait
+from streamgauge.streams.advice.windows import Values, errors_of, wait
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.lateness.late import Mask
@@ -20,7 +20,13 @@ from streamgauge.streams.lateness.sessions import left_out, pieces
 
 
 def trades(
-    times: Times, keys: Times, gap: int, delays: Sequence[int], values: Times | None = None, *, joins_first: bool = True
+    times: Times,
+    keys: Times,
+    gap: int,
+    delays: Sequence[int],
+    values: Values | None = None,
+    *,
+    joins_first: bool = True,
 ) -> list[Trade]:
     """Returns what each delay loses of a whole stream in its order. keys: a number for each.
 

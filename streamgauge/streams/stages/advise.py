@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import Tick, moment
+from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.records.advice import Advice, Advised, Question, Tested, Trade
+from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Span
-from streamgauge.streams.advice import promise, windows
+from streamgauge.streams.advice import promise, simulated, windows
 from streamgauge.streams.advice.pieces import Block, Keys, Stream, cut, numbered, tasks
 from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, enough, precision, revisions, rounded_up
@@ -31,6 +31,8 @@ from streamgauge.streams.stages.workers import Workers
 
 #: most windows by key; each takes about 100 bytes
 MOST_WINDOWS = 10_000_000
+#: most events of sessions and joins, which need the whole stream in one place
+MOST_WHOLE = 20_000_000
 
 
 @dataclass
@@ -89,7 +91,19 @@ def of_files(
     if span.max - span.min + question.length >= 2**63 or span.max + question.length >= 2**63:
         raise UserError(f"event times reach from {span.min} to {span.max} {tick}, beyond 64 bits with a window")
     stream = Stream(groups, begins, question, with_arrival=with_arrival and question.windows)
-    return _Advising(workers, stream, tick).advice(span, asked)
+    if question.answers in ("session", "join") and stream.events > MOST_WHOLE:
+        raise UserError(
+            f"--{question.answers}: found {stream.events:,} events, allowed: {MOST_WHOLE:,}, since all are held at once"
+        )
+    if question.answers == "session":
+        times, keys, values, _ = stream.whole()
+        return simulated.Sessions(times, keys, values, question, tick).advice(span, asked)
+    advice = _Advising(workers, stream, tick).advice(span, asked)
+    if question.answers == "join":
+        times, keys, _, left = stream.whole()
+        curve = simulated.with_pairs(advice.curve, times, keys, left, question.length)
+        return advice.model_copy(update={"curve": tuple(curve)})
+    return advice
 
 
 class _Advising:
@@ -119,7 +133,9 @@ class _Advising:
             spans, sizes = [need.span for need in needs], [block.events for block in self._blocks]
             rules = [_tested(one, [lost[n] for lost in by_block], sizes, self._share, spans)
                      for n, one in enumerate(made)]  # fmt: skip
-        advised, reason = self._judged(rules, known)
+        of_windows = known if self._question.target == "windows_wrong" else None
+        number = self._stream.events if of_windows is None else len(of_windows.ends)
+        advised, reason = promise.judgement(self._question, rules, number, self._tick)
         return Advice(
             events=self._stream.events,
             tick=self._tick,
@@ -236,25 +252,6 @@ class _Advising:
         return [promise.tested(one, lost, sizes, share, spans) for one in made]
 
     # -- results
-
-    def _judged(self, rules: Sequence[Tested], known: Panes | None) -> tuple[Advised | None, str | None]:
-        """The advice, or the reason why there is none."""
-        question, share = self._question, self._share
-        if question.target is None:
-            return None, "nothing is promised: name the share that may be lost"
-        if not rules:
-            items, what = self._stream.events, "events"
-            if question.target == "windows_wrong" and known is not None:
-                items, what = len(known.ends), "windows"
-            return None, (
-                f"the stream is too short to test a promise of {100 * share:g} %: found {items:,} {what}, allowed: "
-                f"from {promise.least_items(share):,} on, so that {promise.LEAST_BLOCKS} blocks may lose "
-                f"{promise.LEAST_ALLOWED} each"
-            )
-        advised = promise.advised(rules, share)
-        if advised is not None:
-            return advised, None
-        return None, promise.too_changeable(rules, lambda at: moment(at, self._tick))
 
     def _curve(self, delays: Times, seconds: Sequence[_Second], known: Panes | None) -> Iterator[Trade]:
         question = self._question

@@ -1,0 +1,99 @@
+"""Advice on sessions and joins, for which the whole stream is in one place. Pure.
+
+Which events a session loses depends on the delay in no simple way: each delay is simulated, and only some are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamgauge.base.units import Tick
+from streamgauge.records.advice import Advice, Question, Tested, Trade
+from streamgauge.records.profile import Span
+from streamgauge.streams.advice import joins, promise, sessions
+from streamgauge.streams.advice.pieces import cut
+from streamgauge.streams.advice.promise import Choices
+from streamgauge.streams.advice.slack import above, judged, precision, rounded_up
+from streamgauge.streams.advice.windows import Values
+from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
+from streamgauge.streams.disorder.profile import watermark_grid
+from streamgauge.streams.lateness.late import Mask
+
+#: most delays of the grid that are tried
+MOST_DELAYS = 16
+
+
+@dataclass
+class Sessions:
+    """A whole stream in its order, whose sessions end after the question's gap; times in ticks."""
+
+    times: Times
+    keys: Times
+    values: Values | None
+    question: Question
+    tick: Tick
+    _lost: dict[int, Times] = field(default_factory=dict)
+    """of each delay that was tried, the events that are lost, summed up"""
+
+    def advice(self, span: Span, asked: Sequence[int]) -> Advice:
+        """Returns the advice on the sessions. asked: delays, in ticks, that the curve must have."""
+        share, events, delays = self.question.share or 0.0, len(self.times), self.delays()
+        tests = promise.blocks_for(events, share) if self.question.target else 0
+        rules = self.tested([slice(one.start, one.stop) for one in cut(events, tests)], delays) if tests else []
+        advised, reason = promise.judgement(self.question, rules, events, self.tick)
+        rows = sorted({*delays, *asked, *(one.delay or 0 for one in rules)})
+        return Advice(
+            events=events, tick=self.tick, event_time=span, question=self.question, curve=tuple(self.curve(rows)),
+            advised=advised, reason=reason, blocks=tests, rules=tuple(rules),
+        )  # fmt: skip
+
+    def lost(self, block: slice, delay: int) -> int:
+        """Number of the block's events that are lost at a delay."""
+        if delay not in self._lost:
+            gone = sessions.lost(self.times, self.keys, self.question.length, delay)
+            self._lost[delay] = np.r_[0, np.cumsum(gone)]
+        return int(self._lost[delay][block.stop] - self._lost[delay][block.start])
+
+    def delays(self) -> list[int]:
+        """Delays that are tried: from none to one at which no event is late, even one that joins no session."""
+        slack = judged(self.times, BEFORE_ALL, Question(answers="event")).slack + 1 - self.question.length
+        slack, whole = slack[slack >= 0], precision(self.tick)
+        most = rounded_up(int(slack.max(initial=-1)) + 1, self.tick)
+        grid = np.array([step for step in watermark_grid(self.tick) if step % whole == 0 and step < most], np.int64)
+        late = above(slack, grid)
+        steps = grid[np.r_[True, late[1:] != late[:-1]]] if len(grid) else grid
+        if len(steps) > MOST_DELAYS:
+            steps = steps[np.linspace(0, len(steps) - 1, MOST_DELAYS).astype(int)]
+        return sorted({0, most, *steps.tolist()})
+
+    def tested(self, blocks: Sequence[slice], delays: Sequence[int]) -> list[Tested]:
+        """The rules, each of which chooses one of the delays, or twice the largest."""
+        share = self.question.share or 0.0
+        sizes = [block.stop - block.start for block in blocks]
+
+        def enough(block: slice) -> int:
+            """Returns the smallest of the delays from which on the promise holds in the block."""
+            allowed = int(share * (block.stop - block.start))
+            broken = [delay for delay in delays if self.lost(block, delay) > allowed]
+            return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
+
+        naive = [enough(slice(0, block.start)) for block in blocks[promise.first_test(len(blocks)) :]]
+        made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.times)))),
+                *promise.choices([enough(block) for block in blocks])]  # fmt: skip
+        spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.times.__getitem__, blocks)]
+        lost: Callable[[int, int], int] = lambda number, delay: self.lost(blocks[number], delay)  # noqa: E731
+        return [promise.tested(one, lost, sizes, share, spans) for one in made]
+
+    def curve(self, delays: Sequence[int]) -> list[Trade]:
+        """Returns what each delay gives and takes."""
+        return sessions.trades(self.times, self.keys, self.question.length, delays, self.values)
+
+
+def with_pairs(curve: Sequence[Trade], times: Times, keys: Times, left: Mask, length: int) -> list[Trade]:
+    """Returns the curve of events with the pairs of a join. keys: a number for each event. left: one half."""
+    paired = joins.trades(times, keys, left, length, [one.delay for one in curve])
+    return [one.model_copy(update={"windows": pairs.windows, "windows_wrong": pairs.windows_wrong})
+            for one, pairs in zip(curve, paired, strict=True)]  # fmt: skip
