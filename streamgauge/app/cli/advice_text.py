@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from streamgauge.app.cli.profile_text import hints_json
-from streamgauge.base.units import PS, Tick, moment, show_ticks
-from streamgauge.records.advice import Advice, ByEngine, Errors, Question, Tested, Trade, Wait
+from streamgauge.base.units import PS, Tick, moment
+from streamgauge.records.advice import Advice, Trade
+from streamgauge.streams.advice import words
 
 
 def as_json_object(advice: Advice) -> dict[str, Any]:
@@ -60,135 +61,25 @@ def show(advice: Advice) -> None:
     tick = advice.tick
     typer.echo(f"events              {advice.events:,}")
     typer.echo(f"event time          {moment(advice.event_time.min, tick)} to {moment(advice.event_time.max, tick)}")
-    typer.echo(f"answers             {_words(advice.question, tick)}")
-    typer.echo(f"advice              {headline(advice)}")
+    typer.echo(f"answers             {words.answers(advice.question, tick)}")
+    typer.echo(f"advice              {words.headline(advice)}")
     if advice.rules:
-        _show_rules(advice.rules, advice.question, tick)
-    _show_curve(advice)
+        typer.echo(
+            f"each rule chose on the past; at most {100 * (advice.question.share or 0):g} % was to be lost in the "
+            "block after it"
+        )
+        _table(words.rules(advice), left={4})
+    typer.echo("at a watermark delay of")
+    _table(words.curve(advice))
     if advice.engines:
-        _show_engines(advice.engines, tick)
+        typer.echo("at the stream's own speed each engine loses, by its own rule")
+        _table(words.engines(advice), left={0})
+        for engine, rule in {one.engine: one.rule for one in advice.engines}.items():
+            typer.echo(f"  {engine}: {rule}")
     for line in advice.lines:
         typer.echo(f"{line.engine:<19} {line.text}")
     for hint in advice.hints:
         typer.echo(f"hint                {hint.text}")
-
-
-def headline(advice: Advice) -> str:
-    """Returns one sentence: the delay that is advised, or why there is none."""
-    best = advice.advised
-    if best is None:
-        return f"none: {advice.reason}"
-    what = "events lost" if advice.question.target == "lost" else "windows wrong"
-    return (
-        f"wait {show_exact(best.delay, advice.tick)}: at most {100 * best.promised:g} % of the {what} held in "
-        f"{best.held} of {best.tests} tests (median {_percent(best.realised_p50)}, worst {_percent(best.realised_max)})"
-    )
-
-
-def show_exact(ticks: int, tick: Tick) -> str:
-    """A delay as text: rounded for reading, and exactly where that differs."""
-    milliseconds = ticks * PS[tick] / PS["ms"]
-    seconds = f"{milliseconds / 1000:,.3f}".rstrip("0").rstrip(".") + " s"
-    about = show_ticks(ticks, tick)
-    return seconds if about == seconds.replace(",", "") else f"{seconds} ({about})"
-
-
-def _words(asked: Question, tick: Tick) -> str:
-    length = show_ticks(asked.length, tick)
-    by = f", by {asked.key}" if asked.key else ""
-    return {
-        "tumbling": f"windows of {length}{by}",
-        "sliding": f"windows of {length}, one every {show_ticks(asked.slide, tick)}{by}",
-        "session": f"sessions with a gap of {length}{by}",
-        "join": f"pairs of events at most {length} apart{by}",
-        "event": "each event by itself",
-    }[asked.answers]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _show_rules(rules: Sequence[Tested], asked: Question, tick: Tick) -> None:
-    typer.echo(
-        f"each rule chose on the past; at most {100 * (asked.share or 0):g} % was to be lost in the block after it"
-    )
-    header = ("held", "median", "worst", "delay from all", "rule")
-    rows = [
-        (
-            f"{one.held} of {one.tests}",
-            _percent(one.realised_p50),
-            _percent(one.realised_max),
-            show_exact(one.delay, tick) if one.delay is not None else "",
-            one.rule,
-        )
-        for one in rules
-    ]
-    _table((header, *rows), left={4})
-
-
-def _show_engines(engines: Sequence[ByEngine], tick: Tick) -> None:
-    typer.echo("at the stream's own speed each engine loses, by its own rule")
-    header = ("", "delay", "events", "lost", "at any other pace", "bytes of state")
-    rows = [
-        (
-            one.engine,
-            show_ticks(one.delay, tick),
-            f"{one.loss.events:,}",
-            _percent(one.loss.events / max(1, one.loss.of)),
-            "{:,} to {:,}".format(*one.loss.between) if one.loss.between else "the same",
-            "" if one.state_bytes is None else f"{one.state_bytes:,}",
-        )
-        for one in engines
-    ]
-    _table((header, *rows), left={0})
-    for engine, rule in {one.engine: one.rule for one in engines}.items():
-        typer.echo(f"  {engine}: {rule}")
-
-
-def _show_curve(advice: Advice) -> None:
-    typer.echo("at a watermark delay of")
-    shown = _columns(advice)
-    rows = [tuple(text(trade) for _, text in shown) for trade in advice.curve]
-    kept = [k for k in range(len(shown)) if any(row[k] for row in rows)]
-    header = tuple(name for name, _ in shown)
-    _table([tuple(row[k] for k in kept) for row in (header, *rows)])
-
-
-def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
-    """The columns of the curve: their names, and the text of each row, empty for what is not known."""
-    tick, value = advice.tick, advice.question.value
-    advised = advice.advised and advice.advised.delay
-
-    def counted(number: int | None) -> str:
-        return "" if number is None else f"{number:,}"
-
-    def share(number: int | None, of: int | None) -> str:
-        return "" if number is None or not of else _percent(number / of)
-
-    def relative(errors: Errors | None, *, worst: bool = False) -> str:
-        return "" if errors is None else _percent(errors.worst if worst else errors.median)
-
-    def lasting(wait: Wait | None, *, p99: bool = False) -> str:
-        ticks = None if wait is None else wait.p99 if p99 else wait.p50
-        return "" if ticks is None else show_ticks(ticks, tick)
-
-    return [
-        ("", lambda one: show_ticks(one.delay, tick)),
-        ("lost", lambda one: share(one.lost, advice.events)),
-        ("events", lambda one: counted(one.lost)),
-        ("wrong", lambda one: share(one.windows_wrong, one.windows)),
-        ("windows", lambda one: counted(one.windows_wrong)),
-        ("count off by", lambda one: relative(one.count_error)),
-        ("at worst", lambda one: relative(one.count_error, worst=True)),
-        (f"{value} off by", lambda one: relative(one.value_error)),
-        ("at worst", lambda one: relative(one.value_error, worst=True)),
-        ("answer after", lambda one: lasting(one.wait)),
-        ("p99", lambda one: lasting(one.wait, p99=True)),
-        ("open", lambda one: counted(one.open_windows)),
-        ("revised", lambda one: counted(one.revised)),
-        ("", lambda one: "advised" if one.delay == advised else ""),
-    ]
 
 
 def _table(rows: Sequence[tuple[str, ...]], left: set[int] | None = None) -> None:

@@ -72,13 +72,20 @@ def advise(
         str | None,
         typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
     ] = None,
+    page: Annotated[Path | None, typer.Option(help="also write the advice to this file, as a page of HTML")] = None,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how long a job shall wait for late events: what each watermark delay loses, and which one to take."""
+    if page is not None:
+        workplace.require_writable("--page", page, files)
     asked = Asked(window, slide, session, join, event, left, key, value, lost, windows_wrong, allowed_lateness)
     source = source_options.with_parts(source_options.source(files, reading), by, idle)
     advice = advised(source, asked, delay or [], master)
+    if page is not None:
+        from streamgauge.results.report import advice_page
+
+        advice_page.write(advice, ", ".join(files), page)
     if as_json:
         typer.echo(json.dumps(as_json_object(advice)))
     else:

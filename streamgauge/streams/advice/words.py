@@ -1,0 +1,119 @@
+"""The words and tables of an advice, for the command and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamgauge.base.units import PS, Tick, show_ticks
+from streamgauge.records.advice import Advice, Errors, Question, Trade, Wait
+
+Row = tuple[str, ...]
+
+
+def headline(advice: Advice) -> str:
+    """Returns one sentence: the delay that is advised, or why there is none."""
+    best = advice.advised
+    if best is None:
+        return f"none: {advice.reason}"
+    what = "events lost" if advice.question.target == "lost" else "windows wrong"
+    return (
+        f"wait {show_exact(best.delay, advice.tick)}: at most {100 * best.promised:g} % of the {what} held in "
+        f"{best.held} of {best.tests} tests (median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
+    )
+
+
+def show_exact(ticks: int, tick: Tick) -> str:
+    """A delay as text: rounded for reading, and exactly where that differs."""
+    milliseconds = ticks * PS[tick] / PS["ms"]
+    seconds = f"{milliseconds / 1000:,.3f}".rstrip("0").rstrip(".") + " s"
+    about = show_ticks(ticks, tick)
+    return seconds if about == seconds.replace(",", "") else f"{seconds} ({about})"
+
+
+def answers(asked: Question, tick: Tick) -> str:
+    """Returns what a job answers, in words."""
+    length = show_ticks(asked.length, tick)
+    by = f", by {asked.key}" if asked.key else ""
+    return {
+        "tumbling": f"windows of {length}{by}",
+        "sliding": f"windows of {length}, one every {show_ticks(asked.slide, tick)}{by}",
+        "session": f"sessions with a gap of {length}{by}",
+        "join": f"pairs of events at most {length} apart{by}",
+        "event": "each event by itself",
+    }[asked.answers]
+
+
+def percent(share: float) -> str:
+    """A share as text, in percent of three digits."""
+    return f"{100 * share:.3g} %"
+
+
+def rules(advice: Advice) -> list[Row]:
+    """Returns the table of the rules, its header first."""
+    header = ("held", "median", "worst", "delay from all", "rule")
+    return [header, *(
+        (
+            f"{one.held} of {one.tests}", percent(one.realised_p50), percent(one.realised_max),
+            show_exact(one.delay, advice.tick) if one.delay is not None else "", one.rule,
+        )
+        for one in advice.rules
+    )]  # fmt: skip
+
+
+def engines(advice: Advice) -> list[Row]:
+    """Returns the table of the engines, its header first."""
+    header = ("", "delay", "events", "lost", "at any other pace", "bytes of state")
+    return [header, *(
+        (
+            one.engine, show_ticks(one.delay, advice.tick), f"{one.loss.events:,}",
+            percent(one.loss.events / max(1, one.loss.of)),
+            "{:,} to {:,}".format(*one.loss.between) if one.loss.between else "the same",
+            "" if one.state_bytes is None else f"{one.state_bytes:,}",
+        )
+        for one in advice.engines
+    )]  # fmt: skip
+
+
+def curve(advice: Advice) -> list[Row]:
+    """Returns the table of the curve, its header first, without columns of which nothing is known."""
+    shown = _columns(advice)
+    rows = [tuple(text(trade) for _, text in shown) for trade in advice.curve]
+    kept = [k for k in range(len(shown)) if any(row[k] for row in rows)]
+    header = tuple(name for name, _ in shown)
+    return [tuple(row[k] for k in kept) for row in (header, *rows)]
+
+
+def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
+    """The columns of the curve: their names, and the text of each row, empty for what is not known."""
+    tick, value = advice.tick, advice.question.value
+    advised = advice.advised and advice.advised.delay
+
+    def counted(number: int | None) -> str:
+        return "" if number is None else f"{number:,}"
+
+    def share(number: int | None, of: int | None) -> str:
+        return "" if number is None or not of else percent(number / of)
+
+    def relative(errors: Errors | None, *, worst: bool = False) -> str:
+        return "" if errors is None else percent(errors.worst if worst else errors.median)
+
+    def lasting(wait: Wait | None, *, p99: bool = False) -> str:
+        ticks = None if wait is None else wait.p99 if p99 else wait.p50
+        return "" if ticks is None else show_ticks(ticks, tick)
+
+    return [
+        ("", lambda one: show_ticks(one.delay, tick)),
+        ("lost", lambda one: share(one.lost, advice.events)),
+        ("events", lambda one: counted(one.lost)),
+        ("wrong", lambda one: share(one.windows_wrong, one.windows)),
+        ("windows", lambda one: counted(one.windows_wrong)),
+        ("count off by", lambda one: relative(one.count_error)),
+        ("at worst", lambda one: relative(one.count_error, worst=True)),
+        (f"{value} off by", lambda one: relative(one.value_error)),
+        ("at worst", lambda one: relative(one.value_error, worst=True)),
+        ("answer after", lambda one: lasting(one.wait)),
+        ("p99", lambda one: lasting(one.wait, p99=True)),
+        ("open", lambda one: counted(one.open_windows)),
+        ("revised", lambda one: counted(one.revised)),
+        ("", lambda one: "advised" if one.delay == advised else ""),
+    ]
