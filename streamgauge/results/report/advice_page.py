@@ -51,7 +51,9 @@ def _sections(advice: Advice) -> list[Section]:
 
 def _table(rows: list[words.Row]) -> Table:
     header, *body = rows
-    return Table(list(header), [[text or MISSING for text in row] for row in body])
+    return Table(
+        list(header), [[text or (name and MISSING) for name, text in zip(header, row, strict=True)] for row in body]
+    )
 
 
 def _trade(advice: Advice) -> Block:
