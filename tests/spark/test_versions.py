@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: (kind, version) -> what it makes of the source below
 MADE = {
-    ("events", 6): "bf6130164c35d65b",
-    ("profile", 7): "9fba0a9a95706c5f",
+    ("events", 7): "bf6130164c35d65b",
+    ("profile", 8): "9fba0a9a95706c5f",
     ("stream", 2): "226cd929c911eec7",
 }
 

@@ -29,7 +29,7 @@ TIMES: dict[str, tuple[Any, st.SearchStrategy[Any], dict[str, Any]]] = {
     "small": (pa.int16(), st.integers(-(2**15), 2**15 - 1), {"unit": "ms"}),
     "unsigned": (pa.uint64(), st.integers(0, 2**64 - 1), {"unit": "us"}),
     "stamps": (pa.timestamp("us"), NEAR, {}),
-    "stamps elsewhere": (pa.timestamp("ms", "Asia/Tokyo"), st.integers(-(10**12), 10**13), {}),
+    "stamps elsewhere": (pa.timestamp("ms", "Asia/Tokyo"), st.integers(-(10**12), 9 * 10**12), {}),
     "stamps of a zone": (pa.timestamp("s"), st.integers(0, 2 * 10**9), {"zone": "Europe/Berlin"}),
     "days": (pa.date32(), DAYS, {}),
     "floats": (pa.float64(), st.floats(-1e6, 1e6), {"unit": "s"}),
