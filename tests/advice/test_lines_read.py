@@ -34,10 +34,11 @@ DELAYS = (
 
 def test_spark_reads_its_line(spark: SparkSession) -> None:
     frame = spark.readStream.format("rate").load()
-    logical = spark._jvm.org.apache.spark.sql.catalyst.plans.logical  # type: ignore[union-attr]
+    assert spark._jvm is not None
+    logical = spark._jvm.org.apache.spark.sql.catalyst.plans.logical
     for delay in DELAYS:
         line = lines(question("event"), delay, "ns", "timestamp")[0].text
-        column, text = re.fullmatch(r'\.withWatermark\("(\w+)", "(.+)"\)', line).groups()  # type: ignore[union-attr]
+        ((column, text),) = re.findall(r'^\.withWatermark\("(\w+)", "(.+)"\)$', line)
         plan = frame.withWatermark(column, text)._jdf.queryExecution().logical()
         assert (text, logical.EventTimeWatermark.getDelayMs(plan.delay())) == (text, delay // MS)
 

@@ -134,7 +134,7 @@ def test_the_text_names_the_question_and_the_reason(few: str) -> None:
     answer = run(Call(["advise", few, "--time", "ts", "--unit", "ms", "--window", "1m", "--key", "key"]))
     assert answer.code == 0
     assert "answers             windows of 60 s, by key" in answer.out
-    assert "advice              none: nothing is promised" in answer.out
+    assert "advice              No delay is advised: nothing is promised" in answer.out
 
 
 KINDS = "allowed: one of --window, --session, --join, --event"

@@ -64,10 +64,7 @@ def show(advice: Advice) -> None:
     typer.echo(f"answers             {words.answers(advice.question, tick)}")
     typer.echo(f"advice              {words.headline(advice)}")
     if advice.rules:
-        typer.echo(
-            f"each rule chose on the past; at most {100 * (advice.question.share or 0):g} % was to be lost in the "
-            "block after it"
-        )
+        typer.echo(words.tests(advice))
         _table(words.rules(advice), left={4})
     typer.echo("at a watermark delay of")
     _table(words.curve(advice))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,14 @@ from typing import Annotated
 import typer
 
 from streamgauge import config
-from streamgauge.app.cli import options, source_options, workplace
+from streamgauge.app.cli import event_files, options, source_options, workplace
 from streamgauge.app.cli.advice_text import as_json_object, show
 from streamgauge.app.cli.common import AsJson
 from streamgauge.app.cli.event_files import Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.records.advice import Advice, Answers, Question, Target
-from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import UNMERGED, Profile
 
 #: a number that is a type of column
@@ -105,30 +102,18 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
     source = workplace.pinned(source)
     if not source.is_merged:
         raise UserError(f"out of order: {UNMERGED}; name its --arrival, or a topic that keeps append times")
-    with (
-        tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
-        workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
-    ):
+    with event_files.analyzed(source, master=master) as (workers, events, profile):
         from streamgauge.bench.engines.declared import late_rules
         from streamgauge.streams.advice.engines import with_engines
-        from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import advise as stage
-        from streamgauge.streams.stages import analyze, ingest
 
-        given, store = Scaled(source), ScratchStore(Path(scratch))
-        with workplace.progress("reading the source"):
-            events = ingest.run(workers, given, store, lines=False)
-        with workplace.progress("measuring its disorder"):
-            profile = Profile.read(analyze.run(workers, given, store).file("profile.json"))
-        ticks = PS[profile.tick]
+        event_files.warn(profile.doubts)
+        asked_ticks = [-(-ps // PS[profile.tick]) for ps in asked_ps]
         with workplace.progress("trying delays"):
-            asked_ticks = [-(-ps // ticks) for ps in asked_ps]
             advice = stage.measure(workers, events, question, asked_ticks)
         with workplace.progress("asking what engines lose"):
             column = source.time.column if isinstance(source.time.column, str) else "ts"
             advice = with_engines(advice, late_rules(), events, asked_ticks, event_time=column, idle=_idle(profile))
-        for doubt in events.read(EventsManifest).doubts:
-            typer.echo(options.named(doubt), err=True)
         return advice.model_copy(update={"hints": profile.hints})
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import Field
@@ -20,9 +20,12 @@ from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.app.cli.topic_text import fixed_json, fixed_options
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.artifacts import ScratchStore
+from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.profile import Profile
+
+if TYPE_CHECKING:
+    from streamgauge.streams.stages.workers import Workers
 
 Master = Annotated[
     str | None,
@@ -70,7 +73,7 @@ def analyze(
             profile.write(save)
         except OSError as problem:
             raise UserError(f"--profile {save}: cannot be written: {problem.strerror}") from None
-    _warn(profile.doubts)
+    warn(profile.doubts)
     if as_json:
         typer.echo(json.dumps(as_json_object(profile) | ({} if topic is None else {"topic": fixed_json(topic)})))
     else:
@@ -88,6 +91,15 @@ class Measured(Profile):
 
 def measured(source: config.Source, *, full: bool = False, master: str | None = None) -> Measured:
     """The profile of a source. Raises UserError."""
+    with analyzed(source, full=full, master=master) as (_, _, profile):
+        return profile
+
+
+@contextmanager
+def analyzed(
+    source: config.Source, *, full: bool = False, master: str | None = None
+) -> Iterator[tuple[Workers, Artifact, Measured]]:
+    """Yields the workers, the events of a source, and its profile. The events end with the block. Raises UserError."""
     given_arrival = source.arrival is not None
     source = workplace.pinned(source)
     with (
@@ -107,7 +119,7 @@ def measured(source: config.Source, *, full: bool = False, master: str | None = 
         # whoever gives no arrival does not ask for it; a topic has it anyway
         of_arrival = doubtful(profile) if given_arrival else []
         doubts = (*map(options.named, events.read(EventsManifest).doubts), *of_arrival)
-        return Measured.model_construct(**dict(profile), doubts=doubts, source=source)
+        yield workers, events, Measured.model_construct(**dict(profile), doubts=doubts, source=source)
 
 
 @dataclass(frozen=True)
@@ -233,7 +245,7 @@ def generate(
         workplace.require_writable("--quarantine", save_bad, files)
         quarantine.require_outside(save_bad, out)
     made = streamed(source, experiment, out, master, save_bad)
-    _warn(made.doubts)
+    warn(made.doubts)
     if as_json:
         typer.echo(json.dumps(vars(made)))
         return
@@ -323,6 +335,7 @@ def datasets(
     tell("\n".join(f"{each}: {said}" for each, said in described.items()), {"datasets": described}, as_json)
 
 
-def _warn(doubts: Iterable[str]) -> None:
+def warn(doubts: Iterable[str]) -> None:
+    """Prints doubts on standard error."""
     for doubt in doubts:
         typer.echo(doubt, err=True)

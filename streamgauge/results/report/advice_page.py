@@ -27,17 +27,12 @@ def write(advice: Advice, source: str, path: Path) -> None:
 
 
 def _sections(advice: Advice) -> list[Section]:
-    asked = advice.question
     made = [Section("trade", "Delay and loss", "A longer delay loses less, and answers later.", [_trade(advice)])]
     if advice.lines:
         code: list[Block] = [block for one in advice.lines for block in (Note(one.engine), Code(one.text))]
         made.insert(0, Section("lines", "Lines of code", "They set the delay in a job.", code))
     if advice.rules:
-        lead = (
-            f"Each rule chose a delay on the past; at most {100 * (asked.share or 0):g} % was to be lost in the block "
-            "after it."
-        )
-        made.append(Section("rules", "Rules and their tests", lead, [_table(words.rules(advice))]))
+        made.append(Section("rules", "Rules and their tests", words.tests(advice), [_table(words.rules(advice))]))
     if advice.engines:
         lead = "What each engine loses by its own rule, at the stream's own speed."
         rules = {one.engine: one.rule for one in advice.engines}

@@ -5,7 +5,7 @@ Which events a session loses depends on the delay in no simple way: each delay i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,7 +84,10 @@ class Sessions:
         made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.times)))),
                 *promise.choices([enough(block) for block in blocks])]  # fmt: skip
         spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.times.__getitem__, blocks)]
-        lost: Callable[[int, int], int] = lambda number, delay: self.lost(blocks[number], delay)  # noqa: E731
+
+        def lost(number: int, delay: int) -> int:
+            return self.lost(blocks[number], delay)
+
         return [promise.tested(one, lost, sizes, share, spans) for one in made]
 
     def curve(self, delays: Sequence[int]) -> list[Trade]:

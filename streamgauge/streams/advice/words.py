@@ -11,15 +11,23 @@ Row = tuple[str, ...]
 
 
 def headline(advice: Advice) -> str:
-    """Returns one sentence: the delay that is advised, or why there is none."""
+    """Says which delay is advised, or why there is none."""
     best = advice.advised
     if best is None:
-        return f"none: {advice.reason}"
+        return f"No delay is advised: {advice.reason}."
     what = "events lost" if advice.question.target == "lost" else "windows wrong"
+    realised = f"(median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
+    promise = f"The promise of at most {100 * best.promised:g} % of {what}"
     return (
-        f"wait {show_exact(best.delay, advice.tick)}: at most {100 * best.promised:g} % of the {what} held in "
-        f"{best.held} of {best.tests} tests (median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
+        f"Wait {show_exact(best.delay, advice.tick)}. {promise} held in {best.held} of {best.tests} tests {realised}."
     )
+
+
+def tests(advice: Advice) -> str:
+    """Says how the rules were tested."""
+    what = "lost" if advice.question.target == "lost" else "wrong"
+    share = 100 * (advice.question.share or 0)
+    return f"Each rule chose a delay on the past; at most {share:g} % was to be {what} in the block after it."
 
 
 def show_exact(ticks: int, tick: Tick) -> str:
@@ -102,18 +110,18 @@ def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
         return "" if ticks is None else show_ticks(ticks, tick)
 
     return [
-        ("", lambda one: show_ticks(one.delay, tick)),
+        ("", lambda one: "advised" if one.delay == advised else ""),
+        ("delay", lambda one: show_exact(one.delay, tick)),
         ("lost", lambda one: share(one.lost, advice.events)),
         ("events", lambda one: counted(one.lost)),
         ("wrong", lambda one: share(one.windows_wrong, one.windows)),
         ("windows", lambda one: counted(one.windows_wrong)),
         ("count off by", lambda one: relative(one.count_error)),
-        ("at worst", lambda one: relative(one.count_error, worst=True)),
+        ("count at worst", lambda one: relative(one.count_error, worst=True)),
         (f"{value} off by", lambda one: relative(one.value_error)),
-        ("at worst", lambda one: relative(one.value_error, worst=True)),
+        (f"{value} at worst", lambda one: relative(one.value_error, worst=True)),
         ("answer after", lambda one: lasting(one.wait)),
         ("p99", lambda one: lasting(one.wait, p99=True)),
         ("open", lambda one: counted(one.open_windows)),
         ("revised", lambda one: counted(one.revised)),
-        ("", lambda one: "advised" if one.delay == advised else ""),
     ]
