@@ -5,6 +5,7 @@ Both run the same functions over the same items, so a stream has the same bytes 
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -62,6 +63,7 @@ class Forked:
         following = context.Value("q", 0)  # the next item that nobody has begun
         counted = metrics.counted_for(metrics.current_step(), work)
         pipes, copies = [], []
+        gc.freeze()  # a copy that collects a client of Kafka, whose threads it has not, ends in a segmentation fault
         try:
             with postponed() as signals:  # within a fork a signal is lost, or ends the copy alone
                 for _ in range(count):
@@ -77,6 +79,7 @@ class Forked:
                 raise KeyboardInterrupt
             return _gathered(len(items), pipes)
         finally:
+            gc.unfreeze()
             for copy in copies:
                 copy.kill()
                 copy.join()
