@@ -345,6 +345,13 @@ def test_blocks_make_no_difference(times: list[int], sizes: list[int], unit: Any
     assert found.out_of_order == late(times)
 
 
+def test_two_ahead_by_nearly_the_same_do_not_hide_each_other() -> None:
+    times = [NOW + 10 * n for n in range(300)]
+    times[129], times[132] = NOW + 101_290, NOW + 101_289
+    found = look(times, [64])
+    assert [(h.kind, h.events, h.lines, h.without) for h in found.hints] == [("ahead", 2, (131, 134), 0)]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_few_ahead_are_found_among_late_ones(data: st.DataObject) -> None:

@@ -39,7 +39,9 @@ class Sent:
 
 
 def write(bootstrap: str, topic: str, records: Iterable[Sent], **settings: object) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 20_000_000, **settings})
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "message.max.bytes": 20_000_000, "enable.idempotence": True, **settings}
+    )
     for one in records:
         producer.produce(topic, one.value, one.key, one.partition, timestamp=one.time_ms, headers=list(one.headers))
         producer.poll(0)

@@ -113,7 +113,8 @@ class _Look:
         for _ in range(_ROUNDS):
             more = dict(leads)
             for row, _ in sorted(count.holders, key=lambda one: -one[1])[:FEW]:
-                some = self._leads(row, leads) | more
+                # an event that another one hides leads by 1 tick, until that one is left out
+                some = more | {at: max(lead, more.get(at, 0)) for at, lead in self._leads(row, leads).items()}
                 more = some if len(some) <= FEW else more
             if more == leads:
                 break
