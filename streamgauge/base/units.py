@@ -92,7 +92,8 @@ def show_enough(ticks: int, tick: Tick) -> str:
 
 def show_about(value: float, tick: Tick) -> str:
     """An approximate number of ticks as readable text of two digits, such as '60 min' for 59.83 min."""
-    return show_ticks(float(f"{value:.2g}"), tick)
+    number, unit = show_ticks(value, tick).split()
+    return f"{float(f'{float(number):.2g}'):g} {unit}"
 
 
 def moment(ticks: int, tick: Tick) -> str:

@@ -42,6 +42,11 @@ class Question(Part):
         """True if the answers are of windows at fixed places."""
         return self.answers in ("tumbling", "sliding")
 
+    @property
+    def answer(self) -> str:
+        """The word for one answer."""
+        return "window" if self.windows else {"session": "session", "join": "pair"}.get(self.answers, "event")
+
 
 class Errors(Part):
     """Relative errors of the answers that are wrong; a missing answer's is 1."""
@@ -86,6 +91,15 @@ class Trade(Part):
     """times that an answer is given again, as late events come within the allowed lateness"""
 
 
+class Realised(Part):
+    """A test of a rule: the share that a block lost at the delay which the blocks before it had given."""
+
+    span: Span
+    """event times in the block"""
+    delay: int
+    share: float
+
+
 class Tested(Part):
     """A rule for the delay, chosen on the past and tested on the block after it, many times."""
 
@@ -97,8 +111,8 @@ class Tested(Part):
     """tests in which at most the promised share was lost"""
     realised_p50: float
     realised_max: float
-    broken: tuple[Span, ...] = ()
-    """event times of the blocks in which the promise did not hold"""
+    realised: tuple[Realised, ...] = ()
+    """the tests, in the order of the stream"""
 
 
 class Advised(Part):
@@ -111,6 +125,19 @@ class Advised(Part):
     held: int
     realised_p50: float
     realised_max: float
+
+
+class PartAdvice(Part):
+    """The advice on a part of the stream, such as a device or a partition, if it has a watermark of its own."""
+
+    part: str | None
+    """value of the column; None: the events without one"""
+    events: int
+    enough: int
+    """a delay that loses none of its events; the smallest such one, but for sessions"""
+    advised: Advised | None
+    reason: str | None
+    """why no delay is advised"""
 
 
 class ByEngine(Part):
@@ -148,6 +175,10 @@ class Advice(Record):
     """into which the stream is cut for the tests"""
     rules: tuple[Tested, ...]
     """the first is the naive one, which is never advised: enough for the past as a whole"""
+    by_part: tuple[PartAdvice, ...] = ()
+    """of all parts of the column that was named, the most events first"""
+    asked: tuple[int, ...] = ()
+    """delays that were asked about"""
     hints: tuple[Hint, ...] = ()
     engines: tuple[ByEngine, ...] = ()
     lines: tuple[CodeLine, ...] = ()

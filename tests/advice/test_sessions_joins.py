@@ -64,6 +64,12 @@ def test_sessions_are_wrong_unless_emitted_whole(
     assert (trade.lost, trade.windows, trade.windows_wrong) == (lost, len(true), len(true - done))
     errors = [1 - max([len(d) for d in done if d <= c], default=0) / len(c) for c in true - done]
     assert (trade.count_error.worst if trade.count_error else None) == (max(errors) if errors else None)
+    if joins_first:
+        numbers = sessions.sessions(times, keys, gap)
+        wrong = np.flatnonzero(sessions.wrong(times, keys, gap, delay))
+        assert {frozenset(np.flatnonzero(numbers == n).tolist()) for n in wrong} == true - done
+        ends = sessions.ends(times, keys, gap)
+        assert sorted(ends.tolist()) == sorted(max(events[m][0] for m in c) + gap for c in true)
 
 
 @given(EVENTS, st.integers(1, 8), st.integers(0, 20))

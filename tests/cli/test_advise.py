@@ -108,6 +108,44 @@ def test_sessions_are_simulated_at_each_delay() -> None:
     assert made["advised"]["held"] >= 0.9 * made["advised"]["tests"]
 
 
+def test_sessions_that_stay_wrong_are_promised() -> None:
+    made = advice(FLIGHTS, *READ, "--session", "10m", "--key", "carrier", "--windows-wrong", "5%", "--delay", "90m")
+    best = made["advised"]
+    (row,) = [one for one in made["curve"] if one["delay_ns"] == best["delay_ns"]]
+    assert row["windows_wrong"] <= 0.05 * row["windows"]
+    assert best["held"] >= 0.9 * best["tests"]
+    assert all(one["realised_p50"] <= one["realised_max"] <= 1 for one in made["rules"])
+
+
+def test_each_part_gets_an_advice_or_the_reason_why_not(tmp_path: Path) -> None:
+    rows = [f"{1000 * (n - (n % 7) * (n % 3))},{'ab'[n % 2]},{n}" for n in range(40_000)]
+    rows += ["1,c,0"]
+    made = advice(lines(tmp_path, *rows), "--time", "ts", "--unit", "ms", "--event", "--lost", "1%", "--by", "key")
+    parts = {one["part"]: one for one in made["by_part"]}
+    assert {name: one["events"] for name, one in parts.items()} == {"a": 20_000, "b": 20_000, "c": 1}
+    for part in "ab":
+        assert 0 < parts[part]["enough_ns"] <= 12 * 10**9
+        assert parts[part]["advised"]["delay_ns"] <= parts[part]["enough_ns"]
+    assert parts["c"]["advised"] is None
+    assert parts["c"]["reason"].startswith("the stream is too short to test a promise of 1 %: found 1 event,")
+    text = run(Call(["advise", str(tmp_path / "events.csv"), "--time", "ts", "--unit", "ms", "--event", "--by", "key"]))
+    assert "If each of 3 parts has a watermark of its own, 0 get an advice." in text.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--window", "1m", "--key", "kye"], "--key: no column 'kye'; found 3: 'ts', 'key', 'n'"),
+        (["--window", "1m", "--value", "m"], "--value: no column 'm'; found 3: 'ts', 'key', 'n'"),
+        (["--event", "--by", "dev"], "--by: no column 'dev'; found 3: 'ts', 'key', 'n'"),
+        (["--window", "1m", "--key", "9"], "--key: no column 9; found 3: 'ts', 'key', 'n'"),
+        (["--join", "1s", "--left", "a=b", "--key", "key"], "--left: no column 'a'; found 3: 'ts', 'key', 'n'"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_not_there_is_named_by_its_option(few: str, options: list[str], line: str) -> None:
+    run(Call(["advise", few, "--time", "ts", "--unit", "ms", *options])).refused(f"{few}: {line}")
+
+
 def test_pairs_of_a_join_are_counted_as_sql_counts_them(tmp_path: Path) -> None:
     import duckdb
 
@@ -155,9 +193,12 @@ KINDS = "allowed: one of --window, --session, --join, --event"
         (["--event", "--lost", "2"], None),
         (["--event", "--lost", "0%"], "--lost: found '0%', allowed: a percent above 0 and below 100, such as 0.1%"),
         (["--event", "--lost", "x"], "--lost: found 'x', allowed: a percent above 0 and below 100, such as 0.1%"),
-        (["--event", "--windows-wrong", "1"], "--windows-wrong: found with --event, allowed: with --window"),
+        (["--event", "--windows-wrong", "1"], "--windows-wrong: found with --event, allowed: with --window, --session"),
         (["--window", "1m", "--value", "key"], None),
-        (["--session", "5m", "--windows-wrong", "1%"], "--windows-wrong: found with --session, allowed: with --window"),
+        (
+            ["--join", "5m", "--key", "key", "--left", "key=a", "--windows-wrong", "1%"],
+            "--windows-wrong: found with --join, allowed: with --window, --session",
+        ),
         (["--join", "5m", "--key", "key"], "--left: this option is missing; --join wants it"),
         (["--window", "1m", "--delay", "-5s"], "--delay: found -5s, allowed: 0s to 1000000000000000000 ns"),
         (["--event", "--delay", "99999999d"], "--delay: found 99999999d, allowed: 0s to 1000000000000000000 ns"),

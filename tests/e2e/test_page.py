@@ -19,6 +19,8 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.results.index import Index
 from streamgauge.results.report import build, bundle, dashboard, release_page, runs_page
+from tests.cli.test_advise import FLIGHTS, READ
+from tests.command import Call, run
 from tests.e2e.browser import chromium
 from tests.example_disorder import made_benchmark, record_degrees
 from tests.example_release import record_release
@@ -147,8 +149,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory, page: Path) -> dict[str, Pat
     dashboard.build(index, place / "dashboard.html", looks(index))
     runs = page.parents[2] / "runs.html"
     runs.write_text(runs_page.render(Store(page.parents[2])))
+    advice = place / "advice.html"
+    asked = ["--window", "1h", "--lost", "1%", "--delay", "2h", "--by", "origin"]
+    assert run(Call(["advise", FLIGHTS, *READ, *asked, "--page", str(advice)])).code == 0
     return {
         "run": page,
+        "advice": advice,
         "disorder": build(made, store, RUN).with_name("disorder.html"),
         "nights": place / "dashboard.html",
         "release": release_page.build(record_release(place / "release")),
@@ -185,7 +191,7 @@ def test_a_release_page_of_long_names_is_not_cut_off(browser: Any, tmp_path: Pat
     assert set(browser.execute_script(cut)) == {0}
 
 
-CHARTS = {"run": 39, "disorder": 12, "nights": 12, "release": 2, "runs": 0}
+CHARTS = {"run": 39, "advice": 3, "disorder": 12, "nights": 12, "release": 2, "runs": 0}
 
 
 @pytest.mark.parametrize("kind", CHARTS)

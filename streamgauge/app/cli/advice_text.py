@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from streamgauge.app.cli.profile_text import hints_json
+from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json
 from streamgauge.base.units import PS, Tick, moment
-from streamgauge.records.advice import Advice, Trade
+from streamgauge.records.advice import Advice, PartAdvice, Trade
 from streamgauge.streams.advice import words
 
 
@@ -30,7 +30,8 @@ def as_json_object(advice: Advice) -> dict[str, Any]:
         "advised": None if best is None else _timed(best.model_dump(), tick),
         "reason": advice.reason,
         "blocks": advice.blocks,
-        "rules": [_timed(one.model_dump(exclude={"broken"}), tick) for one in advice.rules],
+        "rules": [_timed(one.model_dump(exclude={"realised"}), tick) for one in advice.rules],
+        "by_part": [_part(one, tick) for one in advice.by_part],
         "engines": [_timed(one.model_dump(mode="json"), tick) for one in advice.engines],
         "lines": [one.model_dump() for one in advice.lines],
         "hints": hints_json(advice.hints, advice.tick),
@@ -43,6 +44,14 @@ def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:
         wait = facts.pop(name)
         facts[f"{name}_ns"] = wait and {key: None if ticks is None else _ns(ticks, tick) for key, ticks in wait.items()}
     return facts
+
+
+def _part(part: PartAdvice, tick: Tick) -> dict[str, Any]:
+    advised = None if part.advised is None else _timed(part.advised.model_dump(exclude={"promised", "rule"}), tick)
+    return {
+        "part": part.part, "events": part.events, "enough_ns": _ns(part.enough, tick), "advised": advised,
+        "reason": part.reason,
+    }  # fmt: skip
 
 
 def _timed(facts: dict[str, Any], tick: Tick) -> dict[str, Any]:
@@ -73,6 +82,11 @@ def show(advice: Advice) -> None:
         _table(words.engines(advice), left={0})
         for engine, rule in {one.engine: one.rule for one in advice.engines}.items():
             typer.echo(f"  {engine}: {rule}")
+    if advice.by_part:
+        typer.echo(words.parts(advice))
+        _table(words.by_part(advice, SHOWN_PARTS), left={0, 5})
+        if len(advice.by_part) > SHOWN_PARTS:
+            typer.echo(f"  and {len(advice.by_part) - SHOWN_PARTS:,} more, which --json lists")
     for line in advice.lines:
         typer.echo(f"{line.engine:<19} {line.text}")
     for hint in advice.hints:

@@ -18,8 +18,9 @@ from streamgauge.app.cli.common import AsJson
 from streamgauge.app.cli.event_files import Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
-from streamgauge.base.units import PS
-from streamgauge.records.advice import Advice, Answers, Question, Target
+from streamgauge.base.units import PS, Tick
+from streamgauge.catalog.artifacts import Artifact
+from streamgauge.records.advice import Advice, Answers, PartAdvice, Question, Target
 from streamgauge.records.profile import UNMERGED, Profile
 
 #: a number that is a type of column
@@ -56,14 +57,15 @@ def advise(
         str | None, typer.Option(help="advise a delay: at most this percent of the events may be lost, such as 0.1%")
     ] = None,
     windows_wrong: Annotated[
-        str | None, typer.Option(help="advise a delay: at most this percent of the windows may stay wrong")
+        str | None,
+        typer.Option(help="advise a delay: at most this percent of the windows, or of the sessions, may stay wrong"),
     ] = None,
     delay: Annotated[list[str] | None, typer.Option(help="say what this delay loses; may be repeated")] = None,
     allowed_lateness: Annotated[
         str | None, typer.Option(help="how long a window takes late events after its first answer", show_default="0s")
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="also look at each value of this column alone, such as a device or a partition")
+        str | None, typer.Option(help="also advise on each value of this column alone, such as a device or a partition")
     ] = None,
     idle: Annotated[
         str | None,
@@ -102,7 +104,12 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
     source = workplace.pinned(source)
     if not source.is_merged:
         raise UserError(f"out of order: {UNMERGED}; name its --arrival, or a topic that keeps append times")
-    with event_files.analyzed(source, master=master) as (workers, events, profile):
+    half = (question.left or "").partition("=")[0]
+    columns = {"--key": question.key, "--value": question.value, "--left": half}
+    with (
+        options.of_columns({option: source.places.get(name or "") for option, name in columns.items()}),
+        event_files.analyzed(source, master=master) as (workers, events, profile),
+    ):
         from streamgauge.bench.engines.declared import late_rules
         from streamgauge.streams.advice.engines import with_engines
         from streamgauge.streams.stages import advise as stage
@@ -112,9 +119,25 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
         with workplace.progress("trying delays"):
             advice = stage.measure(workers, events, question, asked_ticks)
         with workplace.progress("asking what engines lose"):
-            column = source.time.column if isinstance(source.time.column, str) else "ts"
+            named = source.time.column if isinstance(source.time.column, str) else "ts"
+            column = named.rpartition(".")[2] if source.is_json else named  # engines want a column at the top
             advice = with_engines(advice, late_rules(), events, asked_ticks, event_time=column, idle=_idle(profile))
-        return advice.model_copy(update={"hints": profile.hints})
+        by_part = () if source.by is None else _by_part(events, question, source.by, profile.tick)
+        return advice.model_copy(update={"hints": profile.hints, "by_part": by_part, "asked": tuple(asked_ticks)})
+
+
+def _by_part(events: Artifact, question: Question, column: str, tick: Tick) -> tuple[PartAdvice, ...]:
+    """The advice on each part of the stream, if there are several, and not too many events."""
+    from streamgauge.streams.advice import by_part
+    from streamgauge.streams.advice.pieces import Stream
+
+    stream = Stream.of(events.files(), question)
+    if stream.events > by_part.MOST_EVENTS:
+        event_files.warn([f"no advice by {column}: found {stream.events:,} events, allowed: {by_part.MOST_EVENTS:,}"])
+        return ()
+    with workplace.progress(f"advising on each {column}"):
+        made = by_part.of_stream(stream, column, tick)
+    return made if len(made) > 1 else ()
 
 
 def _idle(profile: Profile) -> int | None:
@@ -147,10 +170,10 @@ class Asked:
         (kind,) = named
         for option, of, needed in (
             ("slide", "--window", False), ("allowed_lateness", "--window", False), ("left", "--join", True),
-            ("windows_wrong", "--window", False),
+            ("windows_wrong", "--window, --session", False),
         ):  # fmt: skip
             name, given = f"--{option.replace('_', '-')}", getattr(self, option)
-            if given is not None and kind != of:
+            if given is not None and kind not in of.split(", "):
                 raise UserError(f"{name}: found with {kind}, allowed: with {of}")
             if given is None and needed and kind == of:
                 raise UserError(f"{name}: this option is missing; {of} wants it")

@@ -103,6 +103,7 @@ def analyzed(
     given_arrival = source.arrival is not None
     source = workplace.pinned(source)
     with (
+        options.of_columns({"--by": source.places.get(source.by or "")}),
         tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch,
         workplace.workers("analyze", master, ScratchStore(Path(scratch)), source) as workers,
     ):

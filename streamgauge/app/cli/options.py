@@ -83,6 +83,24 @@ def speaking() -> Iterator[None]:
         raise Outage(named(str(problem))) from problem
 
 
+@contextmanager
+def of_columns(given: Mapping[str, str | int | None]) -> Iterator[None]:
+    """Names the option that gave a column in a message, raised within, that this column is not there.
+
+    given: column by option.
+    """
+    try:
+        yield
+    except UserError as problem:
+        message = str(problem)
+        for option, column in given.items():
+            wrong = rf"--columns(?=: (?:no column|found the name|\d+ columns are named) {re.escape(repr(column))})"
+            message = re.sub(wrong, option, message)
+        if message == str(problem):
+            raise
+        raise UserError(message) from None
+
+
 def duration(option: str, text: str) -> Duration:
     """The length of time that an option gives. Raises UserError."""
     try:

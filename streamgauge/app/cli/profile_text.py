@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from streamgauge.base.units import PS, Tick, moment, show_about, show_ticks
+from streamgauge.base.units import PS, Tick, moment, show_about, show_enough, show_ticks
 from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, StreamPart, part_name
 
 #: most parts of a stream that are printed
@@ -145,7 +145,7 @@ def _show_merged(profile: Profile, out_of_order: int) -> None:
             named = zip(("min", "p50", "p90", "p99", "max", "mean"), delays.values, strict=True)
             typer.echo(f"{title:<19} " + "  ".join(f"{name} {show_ticks(value or 0, tick)}" for name, value in named))
     if out_of_order:
-        enough = {share: show_ticks(delay, tick) for share, delay in profile.enough_delay.items()}
+        enough = {share: show_enough(delay, tick) for share, delay in profile.enough_delay.items()}
         typer.echo(
             f"smallest watermark  {enough['1 %']} loses at most 1 %, {enough['0.1 %']} at most 0.1 %, "
             f"{enough['none']} none"

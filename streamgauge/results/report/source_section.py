@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.base.units import Tick, show_about, show_ticks, ticks_per_second
+from streamgauge.base.units import Tick, show_about, show_enough, show_ticks, ticks_per_second
 from streamgauge.records.profile import UNMERGED, ByPart, Profile, RecordedDelays, part_name
 from streamgauge.results.report.blocks import (
     Block,
@@ -107,7 +107,7 @@ def _watermark(p: Profile, tick: Tick) -> Block:
         [show_ticks(d, tick), count(late), percent(late, events)] for d, late in [curve[0], *shown]
     ]
     x, y = [d / per_second for d, _ in shown], [100 * late / events for _, late in shown]
-    enough = {share: show_ticks(delay, tick) for share, delay in p.enough_delay.items()}
+    enough = {share: show_enough(delay, tick) for share, delay in p.enough_delay.items()}
     return Chart(
         "Events later than a watermark delay",
         figure(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.records.advice import Question
+from streamgauge.records.profile import Span
 from streamgauge.streams.advice.slack import Judged, judged
 from streamgauge.streams.advice.windows import UNKNOWN, Values
 from streamgauge.streams.disorder.definitions import Times
-from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read
+from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups
 from streamgauge.streams.lateness.late import Mask
 
 
@@ -50,9 +52,20 @@ class Stream:
     question: Question
     with_arrival: bool
 
+    @classmethod
+    def of(cls, files: Sequence[Path | str], question: Question, *, with_arrival: bool = False) -> Stream:
+        """Returns the stream of Parquet files with event times in stream order."""
+        groups = row_groups(files)
+        return cls(groups, [0, *accumulate(group.rows for group in groups)], question, with_arrival)
+
     @property
     def events(self) -> int:
         return self.begins[-1]
+
+    @property
+    def span(self) -> Span:
+        """Smallest and largest event time."""
+        return Span(min=min(one.time_min for one in self.groups), max=max(one.time_max for one in self.groups))
 
     def pieces(self, start: int, stop: int, keys: Keys) -> Iterator[Piece]:
         """Yields the events from number `start` to `stop`, a row group at a time."""

@@ -13,8 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from streamgauge.base.units import Tick, moment
-from streamgauge.records.advice import Advised, Question, Tested
+from streamgauge.records.advice import Advised, Question, Realised, Tested
 from streamgauge.records.profile import Span
+from streamgauge.streams.advice.pieces import cut
+from streamgauge.streams.advice.slack import enough
+from streamgauge.streams.disorder.definitions import Times
 
 #: the fewest blocks, of which a fifth only serve as past, and the fewest events that each is allowed to lose
 LEAST_BLOCKS, LEAST_ALLOWED = 25, 5
@@ -58,20 +61,20 @@ class Choices:
     whole: int
 
     @classmethod
-    def of(cls, rule: str, enough: Sequence[int]) -> Choices:
-        """Returns what a rule chooses. enough: the least delay of each block."""
+    def of(cls, rule: str, least: Sequence[int]) -> Choices:
+        """Returns what a rule chooses. least: the delay that is enough for each block."""
         quantile, factor = RULES[rule]
 
         def chosen(past: Sequence[int]) -> int:
             return factor * int(np.quantile(np.asarray(past, np.int64), quantile, method="higher"))
 
-        before = tuple(chosen(enough[:block]) for block in range(first_test(len(enough)), len(enough)))
-        return cls(rule, before, chosen(enough))
+        before = tuple(chosen(least[:block]) for block in range(first_test(len(least)), len(least)))
+        return cls(rule, before, chosen(least))
 
 
-def choices(enough: Sequence[int]) -> list[Choices]:
-    """Returns what each rule chooses."""
-    return [Choices.of(rule, enough) for rule in RULES]
+def choices(least: Sequence[int]) -> list[Choices]:
+    """Returns what each rule chooses. least: the delay that is enough for each block."""
+    return [Choices.of(rule, least) for rule in RULES]
 
 
 def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int], share: float,
@@ -81,16 +84,37 @@ def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int],
     spans: of the times in each block.
     """
     first, begin = first_test(len(sizes)), min(span.min for span in spans)
-    rates = {
-        block: lost(block, delay) / sizes[block]
+    realised = tuple(
+        Realised(span=spans[block], delay=delay, share=lost(block, delay) / sizes[block])
         for block, delay in enumerate(made.before, first)
         if LEAST_LENGTHS * delay <= max(span.max for span in spans[: block + 1]) - begin
-    }
-    realised, broken = [*rates.values()] or [0.0], tuple(spans[block] for block, rate in rates.items() if rate > share)
+    )
+    shares = [one.share for one in realised]
     return Tested(
-        rule=made.rule, delay=made.whole, tests=len(rates), held=len(rates) - len(broken),
-        realised_p50=float(np.median(realised)), realised_max=max(realised), broken=broken,
+        rule=made.rule, delay=made.whole, tests=len(shares), held=sum(one <= share for one in shares),
+        realised_p50=float(np.median(shares or [0.0])), realised_max=max(shares, default=0.0), realised=realised,
     )  # fmt: skip
+
+
+def of_slack(slack: Times, times: Times, share: float, tick: Tick) -> list[Tested]:
+    """Returns the rules, tested on items in order, of which one is lost if its slack is the delay or more.
+
+    times: of the items. There are no rules if the items are too few.
+    """
+    blocks = blocks_for(len(slack), share)
+    if not blocks:
+        return []
+    parts = [slice(one.start, one.stop) for one in cut(len(slack), blocks)]
+    sizes, first = [one.stop - one.start for one in parts], first_test(blocks)
+    spans = [Span(min=int(times[one].min()), max=int(times[one].max())) for one in parts]
+    least = [enough(slack[one], int(share * size), tick) for one, size in zip(parts, sizes, strict=True)]
+    naive = tuple(enough(slack[: one.start], int(share * one.start), tick) for one in parts[first:])
+    whole = enough(slack, int(share * len(slack)), tick)
+
+    def lost(block: int, delay: int) -> int:
+        return int((slack[parts[block]] >= delay).sum())
+
+    return [tested(one, lost, sizes, share, spans) for one in (Choices(NAIVE, naive, whole), *choices(least))]
 
 
 def advised(rules: Sequence[Tested], share: float) -> Advised | None:
@@ -111,26 +135,32 @@ def judgement(question: Question, rules: Sequence[Tested], items: int, tick: Tic
     if question.target is None:
         return None, "nothing is promised: name the share that may be lost"
     if not rules:
-        what = "events" if question.target == "lost" else "windows"
+        what = ("event" if question.target == "lost" else question.answer) + "s" * (items != 1)
         return None, (
             f"the stream is too short to test a promise of {100 * share:g} %: found {items:,} {what}, allowed: from "
             f"{least_items(share):,} on, so that {LEAST_BLOCKS} blocks may lose {LEAST_ALLOWED} each"
         )
     best = advised(rules, share)
-    return (best, None) if best is not None else (None, _too_changeable(rules, tick))
+    return (best, None) if best is not None else (None, _too_changeable(rules, share, tick))
 
 
-def _too_changeable(rules: Sequence[Tested], tick: Tick) -> str:
+def best_of(rules: Sequence[Tested]) -> Tested | None:
+    """Returns the rule that held most often; None if none was tested often enough."""
+    tested_enough = (one for one in rules if one.rule != NAIVE and one.tests >= LEAST_TESTS)
+    return max(tested_enough, key=lambda one: one.held, default=None)
+
+
+def _too_changeable(rules: Sequence[Tested], share: float, tick: Tick) -> str:
     """Says why no delay is advised although there are enough events, and when the promise broke."""
-    best = max((one for one in rules if one.rule != NAIVE and one.tests >= LEAST_TESTS), key=lambda one: one.held,
-               default=None)  # fmt: skip
+    best = best_of(rules)
     if best is None:
         return (
             "the stream is too short: the delays that its blocks need are more than half of its length, "
             "so that they cannot be tested on it"
         )
-    when = ", ".join(f"{moment(span.min, tick)} to {moment(span.max, tick)}" for span in best.broken[:3])
-    more = f" and {len(best.broken) - 3} more" if len(best.broken) > 3 else ""
+    broken = [one.span for one in best.realised if one.share > share]
+    when = ", ".join(f"{moment(span.min, tick)} to {moment(span.max, tick)}" for span in broken[:3])
+    more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
     return (
         f"the stream changes too much: of all rules, {best.rule} held most often, in {best.held} of {best.tests} "
         f"tests, fewer than 9 of 10; it broke in {when}{more}"

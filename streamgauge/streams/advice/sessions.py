@@ -82,6 +82,27 @@ def sessions(times: Times, keys: Times, gap: int) -> Times:
     return numbers
 
 
+def wrong(times: Times, keys: Times, gap: int, delay: int) -> Mask:
+    """True for the sessions of a whole stream that no emitted one equals, by their numbers from `sessions`."""
+    true = sessions(times, keys, gap)
+    reached = judged(times, BEFORE_ALL, Question(answers="event")).reached
+    piece = pieces(keys, times, reached - delay, gap, true, joins_first=True)
+    kept = piece >= 0
+    _, first, counts = np.unique(piece[kept], return_index=True, return_counts=True)
+    sizes = np.bincount(true)
+    largest = np.zeros_like(sizes)
+    np.maximum.at(largest, true[kept][first], counts)
+    return largest < sizes
+
+
+def ends(times: Times, keys: Times, gap: int) -> Times:
+    """Returns when each session ends, by its number from `sessions`."""
+    number = sessions(times, keys, gap)
+    last = np.full(number.max() + 1, BEFORE_ALL)
+    np.maximum.at(last, number, times)
+    return last + gap
+
+
 def lost(times: Times, keys: Times, gap: int, delay: int) -> Mask:
     """True for the events of a whole stream that are in no emitted session, if late events join open sessions."""
     reached = judged(times, BEFORE_ALL, Question(answers="event")).reached

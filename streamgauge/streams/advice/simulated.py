@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -36,24 +37,45 @@ class Sessions:
     question: Question
     tick: Tick
     _lost: dict[int, Times] = field(default_factory=dict)
-    """of each delay that was tried, the events that are lost, summed up"""
+    """of each delay that was tried, the items that are lost, summed up"""
 
     def advice(self, span: Span, asked: Sequence[int]) -> Advice:
         """Returns the advice on the sessions. asked: delays, in ticks, that the curve must have."""
-        share, events, delays = self.question.share or 0.0, len(self.times), self.delays()
-        tests = promise.blocks_for(events, share) if self.question.target else 0
-        rules = self.tested([slice(one.start, one.stop) for one in cut(events, tests)], delays) if tests else []
-        advised, reason = promise.judgement(self.question, rules, events, self.tick)
+        delays = self.delays()
+        tests, rules = self.rules(delays)
+        advised, reason = promise.judgement(self.question, rules, len(self.items), self.tick)
         rows = sorted({*delays, *asked, *(one.delay or 0 for one in rules)})
         return Advice(
-            events=events, tick=self.tick, event_time=span, question=self.question, curve=tuple(self.curve(rows)),
-            advised=advised, reason=reason, blocks=tests, rules=tuple(rules),
+            events=len(self.times), tick=self.tick, event_time=span, question=self.question,
+            curve=tuple(self.curve(rows)), advised=advised, reason=reason, blocks=tests, rules=tuple(rules),
         )  # fmt: skip
 
+    @cached_property
+    def items(self) -> Times:
+        """The times of what is promised: of the events, or the ends of the sessions in ascending order."""
+        return np.sort(self._ends) if self._of_answers else self.times
+
+    @property
+    def _of_answers(self) -> bool:
+        return self.question.target == "windows_wrong"
+
+    @cached_property
+    def _ends(self) -> Times:
+        return sessions.ends(self.times, self.keys, self.question.length)
+
+    def rules(self, delays: Sequence[int]) -> tuple[int, list[Tested]]:
+        """Returns the number of blocks, and the rules that were tested on them; none without a promise."""
+        items = len(self.items)
+        tests = promise.blocks_for(items, self.question.share or 0.0) if self.question.target else 0
+        return tests, self.tested([slice(one.start, one.stop) for one in cut(items, tests)], delays) if tests else []
+
     def lost(self, block: slice, delay: int) -> int:
-        """Number of the block's events that are lost at a delay."""
+        """Number of the block's items that are lost at a delay."""
         if delay not in self._lost:
-            gone = sessions.lost(self.times, self.keys, self.question.length, delay)
+            which = sessions.wrong if self._of_answers else sessions.lost
+            gone = which(self.times, self.keys, self.question.length, delay)
+            if self._of_answers:
+                gone = gone[np.argsort(self._ends, kind="stable")]
             self._lost[delay] = np.r_[0, np.cumsum(gone)]
         return int(self._lost[delay][block.stop] - self._lost[delay][block.start])
 
@@ -81,9 +103,9 @@ class Sessions:
             return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
 
         naive = [enough(slice(0, block.start)) for block in blocks[promise.first_test(len(blocks)) :]]
-        made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.times)))),
+        made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
                 *promise.choices([enough(block) for block in blocks])]  # fmt: skip
-        spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.times.__getitem__, blocks)]
+        spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.items.__getitem__, blocks)]
 
         def lost(number: int, delay: int) -> int:
             return self.lost(blocks[number], delay)

@@ -58,10 +58,11 @@ def rounded_up(delay: int, tick: Tick) -> int:
 
 def enough(slack: Times, lost: int, tick: Tick) -> int:
     """Returns the smallest delay, in whole milliseconds, at which at most so many of the events are lost."""
-    if len(slack) <= lost:
+    late = slack[slack >= 0]
+    if len(late) <= lost:
         return 0
-    largest_allowed = int(np.partition(slack, len(slack) - 1 - lost)[len(slack) - 1 - lost])
-    return rounded_up(max(0, largest_allowed + 1), tick)
+    place = len(late) - 1 - lost
+    return rounded_up(int(np.partition(late, place)[place]) + 1, tick)
 
 
 def above(slack: Times, delays: npt.ArrayLike) -> Times:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from streamgauge.base.units import PS, Tick, show_ticks
 from streamgauge.records.advice import Advice, Errors, Question, Trade, Wait
+from streamgauge.records.profile import part_name
 
 Row = tuple[str, ...]
 
@@ -15,7 +16,7 @@ def headline(advice: Advice) -> str:
     best = advice.advised
     if best is None:
         return f"No delay is advised: {advice.reason}."
-    what = "events lost" if advice.question.target == "lost" else "windows wrong"
+    what = "events lost" if advice.question.target == "lost" else f"{advice.question.answer}s wrong"
     realised = f"(median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
     promise = f"The promise of at most {100 * best.promised:g} % of {what}"
     return (
@@ -68,18 +69,48 @@ def rules(advice: Advice) -> list[Row]:
     )]  # fmt: skip
 
 
+def parts(advice: Advice) -> str:
+    """Says what the advice by part is of; empty without one."""
+    given = [one.advised.delay for one in advice.by_part if one.advised is not None]
+    if not advice.by_part:
+        return ""
+    most = f", of at most {show_exact(max(given), advice.tick)}" if given else ""
+    return f"If each of {len(advice.by_part):,} parts has a watermark of its own, {len(given):,} get an advice{most}."
+
+
+def by_part(advice: Advice, shown: int) -> list[Row]:
+    """Returns the table of so many parts, its header first."""
+    header = ("part", "events", "none lost from", "advised", "held", "reason")
+    return [header, *(
+        (
+            part_name(one.part), f"{one.events:,}", show_exact(one.enough, advice.tick),
+            show_exact(one.advised.delay, advice.tick) if one.advised else "",
+            f"{one.advised.held} of {one.advised.tests}" if one.advised else "",
+            (one.reason or "").partition(":")[0],
+        )
+        for one in advice.by_part[:shown]
+    )]  # fmt: skip
+
+
 def engines(advice: Advice) -> list[Row]:
     """Returns the table of the engines, its header first."""
     header = ("", "delay", "events", "lost", "at any other pace", "bytes of state")
     return [header, *(
         (
-            one.engine, show_ticks(one.delay, advice.tick), f"{one.loss.events:,}",
+            one.engine, show_exact(one.delay, advice.tick), f"{one.loss.events:,}",
             percent(one.loss.events / max(1, one.loss.of)),
             "{:,} to {:,}".format(*one.loss.between) if one.loss.between else "the same",
             "" if one.state_bytes is None else f"{one.state_bytes:,}",
         )
         for one in advice.engines
     )]  # fmt: skip
+
+
+def marks(advice: Advice) -> list[tuple[str, int]]:
+    """The delays of the curve that have a name: the advised one, those that were asked about, and the naive one."""
+    advised = [] if advice.advised is None else [("advised", advice.advised.delay)]
+    naive = [("naive", one.delay) for one in advice.rules[:1] if one.delay is not None]
+    return [*advised, *(("asked", delay) for delay in advice.asked), *naive]
 
 
 def curve(advice: Advice) -> list[Row]:
@@ -94,7 +125,7 @@ def curve(advice: Advice) -> list[Row]:
 def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
     """The columns of the curve: their names, and the text of each row, empty for what is not known."""
     tick, value = advice.tick, advice.question.value
-    advised = advice.advised and advice.advised.delay
+    marked = {delay: name for name, delay in reversed(marks(advice))}
 
     def counted(number: int | None) -> str:
         return "" if number is None else f"{number:,}"
@@ -110,7 +141,7 @@ def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
         return "" if ticks is None else show_ticks(ticks, tick)
 
     return [
-        ("", lambda one: "advised" if one.delay == advised else ""),
+        ("", lambda one: marked.get(one.delay, "")),
         ("delay", lambda one: show_exact(one.delay, tick)),
         ("lost", lambda one: share(one.lost, advice.events)),
         ("events", lambda one: counted(one.lost)),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from streamgauge.streams.advice.slack import above, enough, precision, revisions
 from streamgauge.streams.advice.windows import Lacks, Panes, Waits
 from streamgauge.streams.disorder.definitions import Times
 from streamgauge.streams.disorder.profile import Spread, bucket_edges, watermark_grid
-from streamgauge.streams.disorder.row_groups import row_groups
 from streamgauge.streams.stages.workers import Workers
 
 #: most windows by key; each takes about 100 bytes
@@ -85,12 +83,10 @@ def of_files(
     with_arrival: bool = False,
 ) -> Advice:
     """Measures Parquet files with event times in stream order, as `measure` does."""
-    groups = row_groups(files)
-    begins = [0, *accumulate(group.rows for group in groups)]
-    span = Span(min=min(g.time_min for g in groups), max=max(g.time_max for g in groups))
+    stream = Stream.of(files, question, with_arrival=with_arrival and question.windows)
+    span = stream.span
     if span.max - span.min + question.length >= 2**63 or span.max + question.length >= 2**63:
         raise UserError(f"event times reach from {span.min} to {span.max} {tick}, beyond 64 bits with a window")
-    stream = Stream(groups, begins, question, with_arrival=with_arrival and question.windows)
     if question.answers in ("session", "join") and stream.events > MOST_WHOLE:
         raise UserError(
             f"--{question.answers}: found {stream.events:,} events, allowed: {MOST_WHOLE:,}, since all are held at once"
@@ -234,22 +230,9 @@ class _Advising:
 
     def _of_windows(self, known: Panes) -> list[Tested]:
         """The rules, if a share of wrong windows is promised; the blocks are of windows in the order of their ends."""
-        slack, share = windows.slack(known, self._question), self._share
-        self._tests = tests = promise.blocks_for(len(slack), share)
-        if not tests:
-            return []
-        parts = [slice(block.start, block.stop) for block in cut(len(slack), tests)]
-        sizes, first = [one.stop - one.start for one in parts], promise.first_test(tests)
-        least = [enough(slack[one], int(share * size), self._tick) for one, size in zip(parts, sizes, strict=True)]
-        spans = [Span(min=int(known.ends[one.start]), max=int(known.ends[one.stop - 1])) for one in parts]
-        naive = [enough(slack[: one.start], int(share * one.start), self._tick) for one in parts[first:]]
-        whole = enough(slack, int(share * len(slack)), self._tick)
-
-        def lost(block: int, delay: int) -> int:
-            return int((slack[parts[block]] >= delay).sum())
-
-        made = [Choices(promise.NAIVE, tuple(naive), whole), *promise.choices(least)]
-        return [promise.tested(one, lost, sizes, share, spans) for one in made]
+        share = self._share
+        self._tests = promise.blocks_for(len(known.ends), share)
+        return promise.of_slack(windows.slack(known, self._question), known.ends, share, self._tick)
 
     # -- results
 

@@ -51,7 +51,7 @@ class Disorder:
         return 100 * self.out_of_order / max(1, self.events)
 
     def __str__(self) -> str:
-        which = f"all {self.events:,} events" if self.whole else f"the first {self.events:,} events"
+        which = f"{'all' if self.whole else 'the first'} {self.events:,} events" if self.events != 1 else "1 event"
         return f"{self.out_of_order:,} of {which} ({self.percent:.4g} %)"
 
 
