@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamgauge.base.units import moment, ticks_per_second
@@ -18,11 +17,11 @@ _FEW = 3
 
 def table(rows: list[words.Row]) -> Table:
     header, *body = rows
-    return Table(list(header), [[Text(first), *_cells(header[1:], others)] for first, *others in body])
-
-
-def _cells(header: Sequence[str], texts: Sequence[str]) -> list[Cell]:
-    return [text or (name and MISSING) for name, text in zip(header, texts, strict=True)]
+    # a Text is not broken into lines
+    cells: list[list[Cell]] = [
+        [Text(text or (name and MISSING)) for name, text in zip(header, row, strict=True)] for row in body
+    ]
+    return Table(list(header), cells)
 
 
 def trade(advice: Advice) -> list[Block]:

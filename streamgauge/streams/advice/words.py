@@ -81,7 +81,7 @@ def parts(advice: Advice) -> str:
 def by_part(advice: Advice, shown: int) -> list[Row]:
     """Returns the table of so many parts, its header first."""
     header = ("part", "events", "none lost from", "advised", "held", "reason")
-    return [header, *(
+    return _known([header, *(
         (
             part_name(one.part), f"{one.events:,}", show_exact(one.enough, advice.tick),
             show_exact(one.advised.delay, advice.tick) if one.advised else "",
@@ -89,7 +89,7 @@ def by_part(advice: Advice, shown: int) -> list[Row]:
             (one.reason or "").partition(":")[0],
         )
         for one in advice.by_part[:shown]
-    )]  # fmt: skip
+    )])  # fmt: skip
 
 
 def engines(advice: Advice) -> list[Row]:
@@ -116,10 +116,14 @@ def marks(advice: Advice) -> list[tuple[str, int]]:
 def curve(advice: Advice) -> list[Row]:
     """Returns the table of the curve, its header first, without columns of which nothing is known."""
     shown = _columns(advice)
-    rows = [tuple(text(trade) for _, text in shown) for trade in advice.curve]
-    kept = [k for k in range(len(shown)) if any(row[k] for row in rows)]
     header = tuple(name for name, _ in shown)
-    return [tuple(row[k] for k in kept) for row in (header, *rows)]
+    return _known([header, *(tuple(text(trade) for _, text in shown) for trade in advice.curve)])
+
+
+def _known(rows: list[Row]) -> list[Row]:
+    """The rows of a table without columns that are empty below the header."""
+    kept = [k for k in range(len(rows[0])) if any(row[k] for row in rows[1:])]
+    return [tuple(row[k] for k in kept) for row in rows]
 
 
 def _columns(advice: Advice) -> list[tuple[str, Callable[[Trade], str]]]:
