@@ -84,7 +84,7 @@ def checked(run: TrialRun, stream: Path, name: str) -> Check:
     return check(offered(run, stream), run.details["system"], run.details["epochs"], spec, run.details["rules"])
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", ["passthrough", "tumbling", pytest.param("sliding", marks=pytest.mark.prove)])
 def test_answers_and_late_events_are_the_oracle_s(
     flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path, name: str
 ) -> None:
@@ -150,8 +150,9 @@ def auctions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.prove
 def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: Path, tmp_path: Path) -> None:
-    """Answers to ordered events are in test_flink_queries.py."""
+    """At the suite's own size and lateness, each query is asked in test_flink_queries.py."""
     columns = {column: NEXMARK[column] for name in NEXMARK_QUERIES for column in find(name).columns}
     table = load_stream([auctions / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=64, densify=1)
     with Fleet(auctions, Replay(), tick="ns", columns=columns) as fleet:
@@ -185,7 +186,9 @@ def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
     return look
 
 
-@pytest.mark.parametrize("name", [pytest.param("passthrough", marks=pytest.mark.prove), "tumbling", "sql"])
+@pytest.mark.parametrize(
+    "name", ["tumbling", *(pytest.param(name, marks=pytest.mark.prove) for name in ("passthrough", "sql"))]
+)
 def test_a_killed_task_manager_loses_and_doubles_nothing(
     flink: Proxied, fleet: Fleet, stream: Path, tmp_path: Path, name: str
 ) -> None:

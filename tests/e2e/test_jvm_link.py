@@ -85,6 +85,7 @@ def test_micro_batches_answer_as_duckdb_does(fleet: Fleet, stream: Path, tmp_pat
 
 
 @built
+@pytest.mark.prove
 def test_an_executor_killed_in_mid_trial_loses_and_doubles_nothing(fleet: Fleet, stream: Path, tmp_path: Path) -> None:
     local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     conf = {**local, "spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "1"}

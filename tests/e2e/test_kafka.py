@@ -19,7 +19,7 @@ from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.driver.trial import run_trial
-from streamgauge.bench.engines.job import life
+from streamgauge.bench.engines.job import following, life
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job
 from streamgauge.bench.engines.job.settings import JobSettings
@@ -153,15 +153,17 @@ def test_a_job_that_is_started_once_goes_on_from_trial_to_trial_until_it_dies(
     [
         ("ends", {}, "the job ended with 1: Traceback follows"),
         ("never reads", {"ready": {"seconds": 1}}, "the job committed nothing in "),
-        ("another topic", {"ready": {"seconds": 1}}, "the job committed nothing in "),
         ("never writes", {}, "the job took all rows and wrote nothing to its output topic"),
         ("garbage", {}, "an answer is no JSON object: '<flight/>'"),
         ("none", {"answer": {"carried": {}, "quiet": "200ms"}}, "answer.carried: an answer has no whole number in "),
     ],
 )
 def test_a_job_that_cannot_be_measured_is_told_in_one_line(
-    broker: Broker, artifact: Path, tmp_path: Path, fault: str, more: dict[str, Any], reason: str
-) -> None:
+    broker: Broker, artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    fault: str, more: dict[str, Any], reason: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(following, "FIRST_S", 4.0)
+    monkeypatch.setattr(following, "GIVEN_S", 2.0)
     given = settings(broker, fault, **more)
     bounds = Bounds(max_slip_s=20, max_clock_offset_s=20, drain_s=1)
     with started(given.model_copy(), artifact, tmp_path) as (system, fleet):

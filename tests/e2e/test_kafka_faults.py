@@ -85,6 +85,7 @@ def test_a_killed_process_makes_the_trial_invalid_and_the_next_one_counts(
     assert topics(broker) == set()
 
 
+@pytest.mark.prove
 def test_what_a_job_answers_again_after_its_death_counts_as_duplicates(
     artifact: Path, tmp_path: Path, broker: Broker
 ) -> None:
@@ -184,7 +185,7 @@ def test_a_short_cut_of_the_network_is_waited_for_and_a_long_one_makes_the_trial
     assert topics(mortal.broker) == set()
 
 
-@pytest.mark.parametrize("fault", ["killed", "full"])
+@pytest.mark.parametrize("fault", ["killed", pytest.param("full", marks=pytest.mark.prove)])
 def test_a_broker_that_dies_or_whose_disk_is_full_ends_the_trial_and_serves_the_next_one(
     artifact: Path, tmp_path: Path, mortal: Mortal, fault: str
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_broker_that_dies_or_whose_disk_is_full_ends_the_trial_and_serves_the_
     assert topics(broker) == set()
 
 
+@pytest.mark.prove
 def test_a_search_whose_broker_dies_goes_on_after_its_last_measurement(tmp_path: Path, mortal: Mortal) -> None:
     search = {"max_age": "3s", "warmup_seconds": 1, "window_seconds": 0.5, "proof_steps": 0, "processes": 1}
     bench = bench_of(tmp_path, mortal.broker, {"mine": "1.0"}, search=search)

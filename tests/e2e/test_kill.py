@@ -97,7 +97,9 @@ def keys(benchmark: Benchmark, store: Store) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("stage", ["ingest", "generate", "validate"])
+@pytest.mark.parametrize(
+    "stage", ["generate", *(pytest.param(name, marks=pytest.mark.prove) for name in ("ingest", "validate"))]
+)
 def test_a_killed_job_leaves_nothing_that_a_rerun_takes_for_finished(
     stage: str, config: Path, undisturbed: Store, tmp_path: Path
 ) -> None:

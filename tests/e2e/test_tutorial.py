@@ -39,7 +39,6 @@ def pattern(shown: str) -> str:
 
 
 @pytest.mark.e2e
-@pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_every_block_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -> None:
     said, commands = "", []

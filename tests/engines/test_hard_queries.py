@@ -42,7 +42,9 @@ CUSTOM, CHAINED, SESSIONS, ONCE, OUTER, TOP, JOIN = SPECS
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("disorder", [0, 0.2], ids=["ordered", "disordered"])
+@pytest.mark.parametrize(
+    "disorder", [pytest.param(0, id="ordered", marks=pytest.mark.prove), pytest.param(0.2, id="disordered")]
+)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.query)
 def test_batch_answers_as_duckdb_and_so_does_streaming_but_for_what_its_batches_say_was_late(
     spark: Any, tmp_path: Path, spec: Spec, disorder: float

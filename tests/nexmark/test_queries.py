@@ -243,10 +243,15 @@ MUTANTS = {
     "a sale costs one more": ("q4", "q4", "total + row.price", "total + row.price + 1"),
     "bidders for auctions": ("q15", "events", "parts = [F.col(name),", 'parts = [F.col("bidder"),'),
 }
+#: one for each rule by which answers are compared, and for each way to form them; `make prove` asks of all
+FIRST = {"all but the most", "the end of a window is in it", "a longer gap", "the first bid", "ranks begin above"}
+FIRST |= {"auctions are bids", "sellers are bidders", "a sale costs one more"}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(name, marks=() if name in FIRST else pytest.mark.prove) for name in MUTANTS]
+)
 def test_the_oracle_catches(
     spark: Any, events: Events, frame: Path, monkeypatch: pytest.MonkeyPatch, mutant: str
 ) -> None:
