@@ -152,7 +152,7 @@ def auctions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.prove
 def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: Path, tmp_path: Path) -> None:
-    """At the suite's own size and lateness, each query is asked in test_flink_queries.py."""
+    """Answers of the suite, by late events too, are in test_flink_queries.py."""
     columns = {column: NEXMARK[column] for name in NEXMARK_QUERIES for column in find(name).columns}
     table = load_stream([auctions / "part-0.parquet"], "ns", columns, line=False, max_memory_mb=64, densify=1)
     with Fleet(auctions, Replay(), tick="ns", columns=columns) as fleet:
