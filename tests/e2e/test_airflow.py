@@ -1,8 +1,9 @@
-"""Tests an Airflow with scheduler and API server over two nights.
+"""Tests an Airflow with scheduler and API server over a night, and by `make prove` over two.
 
-The first night's stage is killed, then hangs, is ended and told of. The next one runs, and Airflow is killed in the
-middle of its search. Started again, it ends the orphan and brings the night to its end. A second one is refused, and
-SIGTERM ends it. Retries of single tasks: test_service.py. What a killed command leaves: test_store.py.
+Airflow is killed in the middle of the night's search. Started again, it ends the orphan and brings the night to its
+end. A second one is refused, and SIGTERM ends it. By `make prove`, a night comes before: its stage is killed, then
+hangs, is ended and told of. A single stage that is killed or hangs: tests/airflow/test_hung.py. Retries of single
+tasks: test_service.py. What a killed command leaves: test_store.py.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Started:
         threading.Thread(target=self._told.serve_forever, daemon=True).start()
         (place / "hanging.py").write_text(MODULE)
         self.hanging = place / "hanging.txt"
-        self.plan(STRICT)
+        self.plan("")
         self.start()
 
     def plan(self, limits: str) -> None:
@@ -150,35 +151,41 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         wait_for(lambda: not left_behind(made.artifacts), "end of Airflow", 60)
 
 
-@dataclass(frozen=True)
-class Nights:
-    """Facts of both nights, by their names `first` and `second`."""
-
-    artifacts: Path
-    tasks: dict[str, Tasks]
-    told: list[tuple[str, dict[str, Any]]]
-    before: bytes
-    """the second night's windows when Airflow was killed"""
-    resumed: str
-    """the log of its second search"""
-
-    def run(self, name: str) -> Path:
-        return self.artifacts / "runs" / f"night-nightly-{name}"
+def records(started: Started, name: str) -> Path:
+    return started.artifacts / "runs" / f"night-nightly-{name}"
 
 
 @pytest.fixture(scope="module")
-def nights(started: Started) -> Nights:
-    """A night that hangs, and the next one, which is triggered meanwhile and whose Airflow is killed as it measures."""
-    runs, cell, tasks = started.artifacts / "runs", Path("cells") / "stuck.all.known", {}
+def hung(started: Started) -> Tasks:
+    """A night that hangs; the next one is triggered meanwhile, and waits for it."""
+    started.plan(STRICT)
     started.hanging.touch()
     started.airflow.trigger(DAG, "first")
-    wait_for(lambda: RunLog(runs / "night-nightly-first").latest("generate", experiment="stuck"), "a hanging task", 300)
-    started.airflow.trigger(DAG, "second")  # it waits for the first
-    tasks["first"] = started.airflow.finished(DAG, "first", ["stuck"])
+    wait_for(lambda: RunLog(records(started, "first")).latest("generate", experiment="stuck"), "a hanging task", 300)
+    started.airflow.trigger(DAG, "second")
+    tasks = started.airflow.finished(DAG, "first", ["stuck"])
     started.hanging.unlink()
     started.plan("")  # a busy machine must not end a task of the second night, which may take half an hour now
+    return tasks
 
-    windows = runs / "night-nightly-second" / cell / "windows.jsonl"
+
+@dataclass(frozen=True)
+class Night:
+    """Facts of the night whose Airflow was killed."""
+
+    tasks: Tasks
+    before: bytes
+    """its windows when Airflow was killed"""
+    resumed: str
+    """the log of its second search"""
+
+
+@pytest.fixture(scope="module")
+def night(started: Started) -> Night:
+    """A night whose Airflow is killed as it measures."""
+    if not started.airflow.told(f"/dags/{DAG}/dagRuns/second"):
+        started.airflow.trigger(DAG, "second")
+    windows = records(started, "second") / "cells" / "stuck.all.known" / "windows.jsonl"
     orphans: list[psutil.Process] = []
     try:
         wait_for(lambda: windows.exists() and read_jsonl(windows), "first window", 400)
@@ -194,7 +201,7 @@ def nights(started: Started) -> Nights:
         assert held
 
         started.start()
-        tasks["second"] = started.airflow.finished(DAG, "second", ["stuck"])
+        tasks = started.airflow.finished(DAG, "second", ["stuck"])
         log = f"/dags/{DAG}/dagRuns/second/taskInstances/per_cell.search/logs/2?map_index=0"
         resumed = json.dumps(started.airflow(log))
         wait_for(lambda: not any(map(alive, orphans)), "end of the orphans", 30)
@@ -202,37 +209,42 @@ def nights(started: Started) -> Nights:
         for process in orphans:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-    return Nights(started.artifacts, tasks, started.told, before, resumed)
+    return Night(tasks, before, resumed)
 
 
-def test_a_night_that_hangs_is_ended_and_told_and_the_next_one_runs(nights: Nights) -> None:
-    first = nights.tasks["first"]
-    assert (first["per_experiment.generate", "stuck"]["state"], first["", ""]["state"]) == ("failed", "failed")
-    hung = [one for one in RunLog(nights.run("first")).stages() if one.stage == "generate"]
-    assert [(one.state, one.cause) for one in hung] == [("failed", "outage")] * 2, "it was killed, then it hung"
-    assert "took longer than" in str(hung[-1].error)
-    assert "which counts as hung" in str(hung[-1].error)
+@pytest.mark.prove
+def test_a_night_that_hangs_is_ended_and_told_and_the_next_one_runs(
+    hung: Tasks, night: Night, started: Started
+) -> None:
+    assert (hung["per_experiment.generate", "stuck"]["state"], hung["", ""]["state"]) == ("failed", "failed")
+    tries = [one for one in RunLog(records(started, "first")).stages() if one.stage == "generate"]
+    assert [(one.state, one.cause) for one in tries] == [("failed", "outage")] * 2, "it was killed, then it hung"
+    assert "took longer than" in str(tries[-1].error)
+    assert "which counts as hung" in str(tries[-1].error)
 
-    assert {task["state"] for task in nights.tasks["second"].values()} == {"success"}
-    beats = [body["run_id"] for path, body in nights.told if path == "/beat"]
+    assert {task["state"] for task in night.tasks.values()} == {"success"}
+    beats = [body["run_id"] for path, body in started.told if path == "/beat"]
     assert beats == ["night-nightly-first", "night-nightly-second"]
-    [bad, good] = [body for path, body in nights.told if path == "/report"]
+    [bad, good] = [body for path, body in started.told if path == "/report"]
     assert (bad["state"], good["state"]) == ("bad", "good")
     assert "counts as hung" in json.dumps(bad["lines"])
 
 
-def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(nights: Nights) -> None:
-    assert {key[0]: task["try_number"] for key, task in nights.tasks["second"].items() if key[0]} == {
+def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_and_told_of(
+    night: Night, started: Started
+) -> None:
+    assert {task["state"] for task in night.tasks.values()} == {"success"}
+    assert {key[0]: task["try_number"] for key, task in night.tasks.items() if key[0]} == {
         "plan": 1, "ingest": 1, "analyze": 1, "per_experiment.generate": 1, "per_experiment.validate": 1,
         "cells": 1, "per_cell.search": 2, "per_cell.latency": 1, "regressions": 1, "notify": 1, "report": 1,
         "finish": 1,
     }  # fmt: skip
-    assert "killing an orphaned earlier attempt of this measurement" in nights.resumed
-    assert "resuming after" in nights.resumed
+    assert "killing an orphaned earlier attempt of this measurement" in night.resumed
+    assert "resuming after" in night.resumed
 
-    directory = nights.run("second")
+    directory = records(started, "second")
     cell = directory / "cells" / "stuck.all.known"
-    assert (cell / "windows.jsonl").read_bytes().startswith(nights.before), "what was measured stays"
+    assert (cell / "windows.jsonl").read_bytes().startswith(night.before), "what was measured stays"
     windows = read_jsonl(cell / "windows.jsonl")
     kept = [*windows, *read_jsonl(cell / "trials.jsonl")]
     assert sorted(record["number"] for record in kept) == list(range(1, len(kept) + 1))
@@ -244,20 +256,24 @@ def test_a_night_whose_airflow_was_killed_measures_nothing_twice_and_is_judged_a
     assert searches[-1] == "done"
 
     assert json.loads((directory / "nightly.json").read_text())["state"] == "good"
+    told = [(path, body["run_id"]) for path, body in started.told if body["run_id"] == directory.name]
+    assert sorted(told) == [("/beat", directory.name), ("/report", directory.name)]
     stored = {record["metric"]: record["value"] for record in read_jsonl(directory / "results.jsonl")}
     assert stored["sustainable_rate_events_per_s"] == 2000
     assert "event_latency_ms_p50_at_50pct" in stored
-    assert (nights.artifacts / "dashboard.html").stat().st_size > 0
+    assert (started.artifacts / "dashboard.html").stat().st_size > 0
 
 
+@pytest.mark.usefixtures("night")
 def test_a_second_airflow_is_refused_and_the_first_ends_by_sigterm_with_all_that_it_has_started(
-    nights: Nights, started: Started
+    started: Started,
 ) -> None:
-    said = run(Call(["ui", str(started.place / "configs"), "--artifacts", str(nights.artifacts), "--port", "0"]))
-    said.refused(f"Airflow of {nights.artifacts}: process {started.process.pid} on host ")
+    artifacts = started.artifacts
+    said = run(Call(["ui", str(started.place / "configs"), "--artifacts", str(artifacts), "--port", "0"]))
+    said.refused(f"Airflow of {artifacts}: process {started.process.pid} on host ")
     services = family(psutil.Process(started.process.pid))
     assert len(services) > 3
     started.process.terminate()
     assert started.process.wait(timeout=60) == 0
     wait_for(lambda: not any(map(alive, services)), "end of what it has started", 30)
-    assert left_behind(nights.artifacts) == []
+    assert left_behind(artifacts) == []
