@@ -35,9 +35,8 @@ def bench_of(place: Path, broker: Broker, systems: dict[str, str], **more: Any) 
     return write_bench(place, systems=made, replay={"max_memory_mb": 64, "max_slip": "20s"}, **more)
 
 
-@pytest.mark.parametrize(
-    ("candidate", "verdict"), [pytest.param("1.1", "go", marks=pytest.mark.prove), ("1.2", "no-go")]
-)
+@pytest.mark.prove
+@pytest.mark.parametrize(("candidate", "verdict"), [("1.1", "go"), ("1.2", "no-go")])
 def test_a_slower_version_of_a_job_is_no_go_and_an_equal_one_go(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: str, verdict: str
 ) -> None:

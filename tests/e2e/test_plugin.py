@@ -25,7 +25,9 @@ TIMES = [i - 5000 if i % 10 == 0 and i > 6000 else i for i in range(20_000)]
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("flink_is_made")
-@pytest.mark.parametrize(("engine", "further"), [("spark", False), ("flink", True)])
+@pytest.mark.parametrize(
+    ("engine", "further"), [pytest.param("spark", False, marks=pytest.mark.prove), ("flink", True)]
+)
 def test_a_package_s_query_is_measured(engine: str, further: bool, tmp_path: Path) -> None:
     """further: it also reads a column by its own name."""
     site = installed(tmp_path / "site")

@@ -110,6 +110,7 @@ def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
 
 
 @pytest.mark.spark
+@pytest.mark.prove
 @pytest.mark.parametrize("query", chosen(WAYS), ids=short)
 def test_on_ordered_events_streaming_answers_as_duckdb_and_loses_nothing(
     spark: Any, ordered: Events, tmp_path: Path, query: Any
