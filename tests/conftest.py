@@ -43,7 +43,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when 
 
 
 #: a quick run leaves out files that took so long, beside other processes
-QUICK_SECONDS = 20
+QUICK_SECONDS = 10
 
 
 @pytest.fixture(autouse=True)
