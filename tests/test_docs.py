@@ -26,7 +26,8 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [text for its, text in every if its == kind]
 
 
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:

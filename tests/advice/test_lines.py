@@ -21,7 +21,7 @@ def test_the_lines_of_each_question() -> None:
         "Spark": '.withWatermark("ts", "37 seconds")',
         "Flink": "WatermarkStrategy.<Event>forBoundedOutOfOrderness(Duration.ofSeconds(37))"
         ".withIdleness(Duration.ofSeconds(90))",
-        "Flink SQL": "WATERMARK FOR ts AS ts - INTERVAL '37' SECOND",
+        "Flink SQL": "WATERMARK FOR `ts` AS `ts` - INTERVAL '37' SECOND",
         "Kafka Streams": "TimeWindows.ofSizeAndGrace(Duration.ofMinutes(1), Duration.ofSeconds(37))",
     }
     kafka = {
@@ -39,7 +39,7 @@ def test_the_lines_of_each_question() -> None:
         '.withWatermark("at", "0 seconds")',
         "WatermarkStrategy.<Event>forBoundedOutOfOrderness(Duration.ZERO)",
         ".allowedLateness(Duration.ofSeconds(5))",
-        "WATERMARK FOR at AS at - INTERVAL '0' SECOND",
+        "WATERMARK FOR `at` AS `at` - INTERVAL '0' SECOND",
     ]
 
 

@@ -146,6 +146,26 @@ def test_a_column_that_is_not_there_is_named_by_its_option(few: str, options: li
     run(Call(["advise", few, "--time", "ts", "--unit", "ms", *options])).refused(f"{few}: {line}")
 
 
+def test_a_path_that_no_object_has_is_no_key(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text('{"at": {"ms": 1000}, "user": "a"}\n{"at": {"ms": 2000}, "user": "b"}\n')
+    asked = [str(file), "--time", "at.ms", "--unit", "ms", "--window", "1m"]
+    run(Call(["advise", *asked, "--key", "usr"])).refused("--key: found no value of usr in any event")
+    assert advice(*asked, "--key", "user")["curve"][0]["windows"] == 2
+
+
+def test_the_line_names_the_column_s_own_name_and_an_event_ahead_is_to_be_mended_first(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    ahead = [f'{{"at": {{"s": {n - n % 5}}}}}' for n in range(1_700_000_000, 1_700_008_000)]
+    ahead[2000] = '{"at": {"s": 1700100000}}'
+    file.write_text("\n".join(ahead) + "\n")
+    answer = run(
+        Call(["advise", str(file), "--time", "at.s", "--unit", "s", "--event", "--lost", "2%", "--delay", "5s"])
+    )
+    assert 'Spark               .withWatermark("s", "5 seconds")' in answer.out.splitlines()
+    assert "Mend first what the hints name." in answer.out
+
+
 def test_pairs_of_a_join_are_counted_as_sql_counts_them(tmp_path: Path) -> None:
     import duckdb
 

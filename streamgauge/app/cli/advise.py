@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -115,6 +115,7 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
         from streamgauge.streams.stages import advise as stage
 
         event_files.warn(profile.doubts)
+        _require_values(events, columns | {"--by": source.by})
         asked_ticks = [-(-ps // PS[profile.tick]) for ps in asked_ps]
         with workplace.progress("trying delays"):
             advice = stage.measure(workers, events, question, asked_ticks)
@@ -124,6 +125,15 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
             advice = with_engines(advice, late_rules(), events, asked_ticks, event_time=column, idle=_idle(profile))
         by_part = () if source.by is None else _by_part(events, question, source.by, profile.tick)
         return advice.model_copy(update={"hints": profile.hints, "by_part": by_part, "asked": tuple(asked_ticks)})
+
+
+def _require_values(events: Artifact, columns: Mapping[str, str | None]) -> None:
+    """Raises UserError if no event has a value in a column, such as a path that no JSON object has. Keys: options."""
+    from streamgauge.streams.disorder.row_groups import has_values
+
+    for option, name in columns.items():
+        if name and not has_values(events.files(), name):
+            raise UserError(f"{option}: found no value of {name} in any event, allowed: a column that events have")
 
 
 def _by_part(events: Artifact, question: Question, column: str, tick: Tick) -> tuple[PartAdvice, ...]:

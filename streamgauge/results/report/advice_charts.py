@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
-from streamgauge.base.units import moment, ticks_per_second
-from streamgauge.records.advice import Advice, Trade
+from streamgauge.base.units import Tick, moment, ticks_per_second
+from streamgauge.records.advice import Advice, Tested, Trade
 from streamgauge.results.report import charts
 from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Note, Table, Text
 from streamgauge.results.report.charts import GREY, INK, PURPLE, RED, Axis, Trace, axis, delay_axis, figure, line
@@ -108,13 +109,17 @@ def tests(advice: Advice) -> list[Block]:
         return []
     share = advice.question.share or 0.0
     every = [(rule, one) for rule in (best, naive) for one in rule.realised]
-    moments = [charts.moment(one.span.min, advice.tick) for one in best.realised]
+    moments = _reached(best, advice.tick)
     losses = [100 * one.share for one in best.realised]
     broken = [n for n, one in enumerate(best.realised) if one.share > share]
-    beside = [charts.moment(one.span.min, advice.tick) for one in naive.realised]
     points = {"mode": "markers", "marker": {"symbol": "x", "size": 10, "color": RED}}
     traces = [
-        line("naive", beside, [100 * one.share for one in naive.realised], line={"color": GREY, "dash": "dot"}),
+        line(
+            "naive",
+            _reached(naive, advice.tick),
+            [100 * one.share for one in naive.realised],
+            line={"color": GREY, "dash": "dot"},
+        ),
         line(best.rule, moments, losses, 0, mode="lines+markers"),
         line("broken", [moments[n] for n in broken], [losses[n] for n in broken], 3, **points),
         line("promise", [moments[0], moments[-1]], [100 * share] * 2, line={"color": INK, "dash": "dash"}),
@@ -129,5 +134,11 @@ def tests(advice: Advice) -> list[Block]:
         for rule, one in every
     ]  # fmt: skip
     table = Table(["block from", "delay", "lost", "promise", "rule"], rows)
-    note = "Each point is a block, tested at the delay which the blocks before it had given."
+    note = "Each point is a block, tested at the delay which the blocks before it had given; it stands at the "
+    note += "largest event time so far."
     return [Chart("Loss in each block against the promise", drawn, table, note)]
+
+
+def _reached(rule: Tested, tick: Tick) -> list[str | float]:
+    """The largest event time up to each block that the rule was tested on: blocks may overlap in event time."""
+    return [charts.moment(ticks, tick) for ticks in accumulate((one.span.max for one in rule.realised), max)]

@@ -42,7 +42,7 @@ def _lines(
     if question.allowed_lateness:
         yield "Flink", f".allowedLateness({java(question.allowed_lateness * tick_ps)})"
     if delay_ps < _DIGITS[3] * _UNITS[0][0]:
-        yield "Flink SQL", f"WATERMARK FOR {event_time} AS {event_time} - {sql(delay_ps)}"
+        yield "Flink SQL", f"WATERMARK FOR `{event_time}` AS `{event_time}` - {sql(delay_ps)}"
     if question.length * tick_ps % PS["ms"]:
         return  # Kafka's windows are whole milliseconds
     length, grace = java(question.length * tick_ps), java(delay_ps)

@@ -15,7 +15,8 @@ def headline(advice: Advice) -> str:
     """Says which delay is advised, or why there is none."""
     best = advice.advised
     if best is None:
-        return f"No delay is advised: {advice.reason}."
+        spoilt = any(one.enough_without is not None and one.kind != "merging" for one in advice.hints)
+        return f"No delay is advised: {advice.reason}.{' Mend first what the hints name.' if spoilt else ''}"
     what = "events lost" if advice.question.target == "lost" else f"{advice.question.answer}s wrong"
     realised = f"(median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
     promise = f"The promise of at most {100 * best.promised:g} % of {what}"
@@ -36,7 +37,7 @@ def show_exact(ticks: int, tick: Tick) -> str:
     milliseconds = ticks * PS[tick] / PS["ms"]
     seconds = f"{milliseconds / 1000:,.3f}".rstrip("0").rstrip(".") + " s"
     about = show_ticks(ticks, tick)
-    return seconds if about == seconds.replace(",", "") else f"{seconds} ({about})"
+    return seconds if about.endswith(" s") else f"{seconds} ({about})"
 
 
 def answers(asked: Question, tick: Tick) -> str:

@@ -60,6 +60,11 @@ def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
     return listed
 
 
+def has_values(files: Sequence[Path | str], column: str) -> bool:
+    """Returns whether any row of the files has a value in the column."""
+    return any(read([group], [column]).column(0).null_count < group.rows for group in row_groups(files))
+
+
 def total_rows(groups: Sequence[RowGroup]) -> int:
     return sum(group.rows for group in groups)
 
