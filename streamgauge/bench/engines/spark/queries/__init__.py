@@ -1,4 +1,4 @@
-"""Spark's answers to the queries: a file for each, the same in batch and in streaming.
+"""Spark's answers to the queries, the same in batch and in streaming: a file for each, or for a sort of Nexmark's.
 
 A query is `query(frames, spec) -> frame`: no session, no clock, no writing. Its result carries `event_wall` and
 `offered_wall`, the largest wall times among the contributors of each row.
@@ -11,6 +11,7 @@ from typing import Any
 
 from streamgauge.base.plugins import loaded
 from streamgauge.base.schemas import RESERVED
+from streamgauge.bench.engines.spark.queries.nexmark import PLACES
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Counted, Pace, Rules
 
@@ -44,7 +45,7 @@ def rules(spec: Spec, interval_us: int = BATCH_US, *, one_watermark: bool = Fals
 
 def place(spec: Spec) -> str:
     """Returns the package.module:function that answers. Raises UserError for a package's query that Spark has not."""
-    return find(spec.query).code_for("spark", f"{__package__}.{spec.query}:query")
+    return find(spec.query).code_for("spark", PLACES.get(spec.query, f"{__package__}.{spec.query}:query"))
 
 
 def run(frames: list[Any], spec: Spec) -> Any:
