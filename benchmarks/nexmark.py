@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from streamgauge.base.memory import keep_pages
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
 from streamgauge.bench.driver.replay import make_stream, offered_rows
@@ -38,6 +37,7 @@ from streamgauge.bench.engines.spark.progress import ran
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Nexmark
 from streamgauge.streams.nexmark.generator import Generator, rows
+from streamgauge.streams.stages.workers import keep_pages
 
 BATCH, RATE_BATCH, REPEATS = 100_000, 500_000, 3
 QUERIES = ("q0", "q2", "q5")

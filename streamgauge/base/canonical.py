@@ -1,6 +1,6 @@
 """Canonical JSON, which has exactly one text for a value, and records that carry the SHA-256 of it.
 
-People may cite and compare such a SHA-256. Every other record has a seal instead (base/seals.py), which is short.
+People may cite and compare such a SHA-256. Every other record has a seal instead (base/jsonl.py), which is short.
 """
 
 from __future__ import annotations

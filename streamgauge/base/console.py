@@ -7,7 +7,7 @@ from typing import Any
 import rich.console
 from rich.text import Text
 
-from streamgauge.base.printable import printable
+from streamgauge.base.printing import printable
 
 
 class Console(rich.console.Console):

@@ -8,6 +8,7 @@ import json
 import os
 import time
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,14 +16,39 @@ from typing import Any
 
 from streamgauge.base.errors import Damaged
 from streamgauge.base.places import Remote, remove, write_whole
-from streamgauge.base.seals import sealed, unsealed
 from streamgauge.base.secrets import shown
 
+SEAL = "crc32"
 #: what is said of a line that append_json has not written so
 DAMAGED_LINE = "damaged: no JSON object, or its checksum does not match"
 #: what to do about a log that is no file, or that may not be read
 _MOVE = "move it away"
 _STEP = 64 << 10
+
+
+def sealed(record: Mapping[str, object]) -> dict[str, Any]:
+    """The record with its checksum."""
+    plain = _plain(record)
+    return {**plain, SEAL: _checksum(plain)}
+
+
+def unsealed(record: Mapping[str, object]) -> dict[str, Any]:
+    """The record without its checksum, if it has one. Raises ValueError if it does not hold."""
+    plain = _plain(record)
+    if SEAL in record and record[SEAL] != _checksum(plain):
+        raise ValueError("its checksum does not match")
+    return plain
+
+
+def _plain(record: Mapping[str, object]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != SEAL}
+
+
+def _checksum(record: Mapping[str, object]) -> str:
+    as_read = json.loads(json.dumps(record))  # keys are text then, whose order may be another
+    # not by `canonical`, as it imports pydantic, and processes that start often read records too
+    text = json.dumps(as_read, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def write_json(path: Path, value: object) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ClassVar, Self, TextIO
 
-from streamgauge.base.printable import printable
+from streamgauge.base.printing import printable
 
 #: longest silence where no terminal is, seconds
 EVERY_S = 15.0

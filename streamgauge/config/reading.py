@@ -16,9 +16,8 @@ from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical, has_its_sha256
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.field_types import Model
-from streamgauge.base.jsonl import read_record, write_record
+from streamgauge.base.jsonl import SEAL, read_record, unsealed, write_record
 from streamgauge.base.places import small_text
-from streamgauge.base.seals import SEAL, unsealed
 from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from streamgauge.base import variables
+from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model
+from streamgauge.base.places import small_text
 from streamgauge.base.secrets import names_user
-from streamgauge.config.located import text_of
 from streamgauge.config.systems import Reached
 
 #: what a registry calls the language of a schema
@@ -91,3 +92,13 @@ def check_writer_schema(writer_schema: str | None, form: str) -> None:
 def schema_text(given: str, base: Path, key: str) -> str:
     """Returns a schema that is given as JSON, or the text of its file. Raises UserError if that cannot be read."""
     return given if given.lstrip()[:1] in tuple('[{"') else text_of(base / given, key)
+
+
+def text_of(file: Path, key: str) -> str:
+    """Text of a file that a key names. Raises UserError."""
+    try:
+        return small_text(file, most_bytes=1 << 20)
+    except OSError as problem:
+        raise UserError(f"{key}: {file}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{key}: {file}: byte {problem.start} is not UTF-8") from None

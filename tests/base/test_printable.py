@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from streamgauge.base.console import Console
-from streamgauge.base.printable import as_cell, printable
+from streamgauge.base.printing import as_cell, printable
 
 
 @given(st.text())

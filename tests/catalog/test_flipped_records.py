@@ -11,8 +11,7 @@ import pytest
 
 from streamgauge import config
 from streamgauge.base.errors import Damaged, UserError
-from streamgauge.base.jsonl import append_json, read_jsonl, read_record, write_record
-from streamgauge.base.seals import SEAL
+from streamgauge.base.jsonl import SEAL, append_json, read_jsonl, read_record, write_record
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.run_summary import search_of

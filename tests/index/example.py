@@ -10,8 +10,8 @@ from sqlalchemy import select
 from streamgauge.catalog import results
 from streamgauge.records.judgement import Acceptance, Judgement
 from streamgauge.records.result import Result
+from streamgauge.results.index.database import judgements, points, series
 from streamgauge.results.index.result_index import Index, Row
-from streamgauge.results.index.tables import judgements, points, series
 
 MACHINE = {"cpu": "Example 1", "cores": 2, "memory_gib": 24.0, "os": "Linux 6.1"}
 ACCEPTED = Acceptance(reason="a safer disk", author="Ada", at="2026-03-02T09:00:00+00:00")

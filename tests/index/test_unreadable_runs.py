@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.seals import SEAL
+from streamgauge.base.jsonl import SEAL
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog

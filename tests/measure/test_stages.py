@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, read_jsonl, write_json
-from streamgauge.base.seals import unsealed
+from streamgauge.base.jsonl import append_json, read_jsonl, unsealed, write_json
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.latency import stage as latency
 from streamgauge.bench.measurements.search import stage as search

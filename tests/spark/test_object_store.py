@@ -19,9 +19,8 @@ import pytest
 from streamgauge.app.cli.planning import plan_of
 from streamgauge.base import places
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, write_record
+from streamgauge.base.jsonl import append_json, delete_log, log_bytes, read_jsonl, sealed, write_record
 from streamgauge.base.places import Remote, place
-from streamgauge.base.seals import sealed
 from streamgauge.catalog import artifacts
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog

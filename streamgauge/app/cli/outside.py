@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from streamgauge.base.printable import printable
+from streamgauge.base.printing import printable
 from streamgauge.config import Benchmark
 from streamgauge.config.reached import reached
 

@@ -1,4 +1,4 @@
-"""Opens the database (SQLite or PostgreSQL), and makes its tables."""
+"""The tables of the index, and the database (SQLite or PostgreSQL) that holds them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,85 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, text
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.shipped import INSTALL
-from streamgauge.results.index.tables import BEFORE, SCHEMA, metadata, schema
+
+#: raise it when a table changes: tables with another number are refused, and made again from the records
+SCHEMA = "0006"
+#: of tables that Alembic made, which kept their number in a table of its own
+BEFORE = "0005"
+metadata = MetaData()
+
+schema = Table("schema_number", metadata, Column("number", String(8), primary_key=True))
+
+series = Table(
+    "series",
+    metadata,
+    Column("key", String(16), primary_key=True),  # hash of what is measured and the machine
+    *(Column(name, String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
+    *(Column(name, String(200), nullable=False) for name in ("mode", "metric", "unit")),
+    Column("machine", Text, nullable=False),  # JSON: host (if it has a label), cpu, cores
+)
+
+points = Table(
+    "points",
+    metadata,
+    Column("run_id", String(200), primary_key=True),
+    Column("number", Integer, primary_key=True),  # of the record in the run's results
+    # the key's last two columns separate runs of one id, made by hosts that share the database
+    Column("series_key", String(16), ForeignKey("series.key"), primary_key=True),
+    Column("at", String(40), primary_key=True),  # ISO-8601, UTC
+    Column("value", Float),
+    Column("low", Float),
+    Column("high", Float),
+    Column("samples", Integer, nullable=False),
+    Column("valid", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("config_hash", String(64), nullable=False),
+    # JSON, with os and memory; not in the series' key, else an upgrade would begin a new series
+    Column("software", Text, nullable=False),
+    Column("crc32", String(8)),  # of the other columns; a series' key is one itself
+    Index("points_of_series", "series_key", "at"),
+)
+
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("run_id", String(200), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("series_key", String(16), primary_key=True),
+    Column("changed_at", String(40), primary_key=True),
+    Column("outcome", String(20), nullable=False),
+    Column("magnitude", Float, nullable=False),
+    Column("evidence", Text, nullable=False),  # JSON
+    Column("crc32", String(8)),
+    Index("judgements_of_series", "series_key", "changed_at"),
+)
+
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 #: seconds that a second writer waits for the first

@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
-from streamgauge.base.printable import as_cell
+from streamgauge.base.printing import as_cell
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import MEASURED

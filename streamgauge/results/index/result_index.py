@@ -24,7 +24,7 @@ from streamgauge.records.judgement import LOOK, Judgement, Look
 from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import database
-from streamgauge.results.index.tables import judgements, points, series
+from streamgauge.results.index.database import judgements, points, series
 
 Row = dict[str, Any]
 log = logging.getLogger("streamgauge")

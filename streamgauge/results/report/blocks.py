@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from streamgauge.base.units import Tick, show_ticks
 from streamgauge.records.claim import mark_of
+from streamgauge.records.profile import Delays
 
 State = Literal["good", "bad", "open", "plain"]
 MISSING = "—"
@@ -212,3 +214,29 @@ def seconds(value: float | None) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}\u00a0h {minutes:02d}\u00a0min" if hours else f"{minutes}\u00a0min {rest:02d}\u00a0s"
+
+
+QUANTILES = ("min", "p50", "p90", "p99", "max", "mean")
+
+
+def ticks(value: float | None, tick: Tick) -> str:
+    return MISSING if value is None else show_ticks(value, tick)
+
+
+def quantile_cells(delay: Delays, tick: Tick) -> list[Cell]:
+    return [ticks(value, tick) for value in delay.values]
+
+
+def sentence(delay: Delays, tick: Tick) -> str:
+    if delay.max is None:
+        return ""
+    _, p50, p90, p99, largest, mean = quantile_cells(delay, tick)
+    return f"Median {p50}, p90 {p90}, p99 {p99}, largest {largest}; mean {mean}."
+
+
+def bin_rows(bins: Iterable[tuple[int, int, int]], tick: Tick, whole: int) -> list[list[Cell]]:
+    """Turns bins [low, high, count] into table rows: from, to, events, share of `whole`."""
+    return [
+        [show_ticks(low, tick), show_ticks(high, tick), count(events), percent(events, whole)]
+        for low, high, events in bins
+    ]

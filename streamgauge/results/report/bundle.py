@@ -16,7 +16,7 @@ from streamgauge import __version__
 from streamgauge.base.errors import UserError
 from streamgauge.base.folders import temporary_folder
 from streamgauge.base.places import as_user_error
-from streamgauge.base.printable import as_cell
+from streamgauge.base.printing import as_cell
 from streamgauge.base.shipped import SHIPPED
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark

@@ -8,6 +8,7 @@ from streamgauge.records.profile import BinnedDelays, Delays, Ticks
 from streamgauge.records.validation import Expectation, Likeness, Validation
 from streamgauge.results.report.blocks import (
     MISSING,
+    QUANTILES,
     Block,
     Cell,
     Chart,
@@ -18,12 +19,13 @@ from streamgauge.results.report.blocks import (
     Text,
     Tiles,
     attempt,
+    bin_rows,
     count,
     percent,
+    quantile_cells,
 )
 from streamgauge.results.report.charts import axis, delay_axis, edges, figure, steps
 from streamgauge.results.report.degrees import wanted
-from streamgauge.results.report.delay_format import QUANTILES, bin_rows, quantile_cells
 from streamgauge.results.report.run_records import Records, Stream
 
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import unsealed
 from streamgauge.base.places import small_text
-from streamgauge.base.seals import unsealed
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.config import DelaySpec
 from streamgauge.config.streams import DELAYS

@@ -29,7 +29,7 @@ from streamgauge.records.validation import Facts
 from streamgauge.streams.disorder import definitions, row_groups
 from streamgauge.streams.disorder.duplicates import total
 from streamgauge.streams.disorder.row_groups import RowGroup
-from streamgauge.streams.stages import frames
+from streamgauge.streams.stages import tasks
 
 TASK_ROWS = 2_000_000
 BIN_BITS = 7  # 2^7 to 2^8 bins of event time
@@ -113,11 +113,10 @@ def beside_claims(measured: Measured, claimed: StreamManifest, experiment: Exper
 
 def read(spark: SparkSession, artifact: Artifact) -> DataFrame:
     """Reads all rows of an artifact. Raises UserError when a file that the manifest names is gone."""
-    gone = [file for file in artifact.files() if not file.exists()]
-    if gone:
-        raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
     files = artifact.files()
-    return frames.read(spark, files, pq.read_schema(opened(files[0])))
+    if gone := [file for file in files if not file.exists()]:
+        raise UserError(f"{gone[0]}: missing; remove {artifact.path} and run again to build it anew")
+    return tasks.read(spark, files, pq.read_schema(opened(files[0])))
 
 
 @dataclass(frozen=True)
@@ -223,8 +222,8 @@ def _count(frame: DataFrame, conditions: dict[str, Column]) -> DataFrame:
 
 def _rows(spark: SparkSession, groups: list[RowGroup], rows: Rows, schema: str) -> DataFrame:
     """Runs `rows` over all groups, in a few large tasks; each is also given the last group before its own."""
-    tasks = max(spark.sparkContext.defaultParallelism, row_groups.total_rows(groups) // TASK_ROWS)
-    shares = row_groups.shares(groups, tasks)
+    count = max(spark.sparkContext.defaultParallelism, row_groups.total_rows(groups) // TASK_ROWS)
+    shares = row_groups.shares(groups, count)
     work = [(share, shares[k - 1][-1] if k else None) for k, share in enumerate(shares)]
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

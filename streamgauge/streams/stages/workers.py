@@ -5,6 +5,7 @@ Both run the same functions over the same items, so a stream has the same bytes 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -23,7 +25,6 @@ import pyarrow.parquet as pq
 
 from streamgauge import metrics
 from streamgauge.base.errors import UserError
-from streamgauge.base.memory import keep_pages
 from streamgauge.base.parquet import parquet_file
 from streamgauge.base.places import publish
 from streamgauge.base.processes import postponed
@@ -162,3 +163,23 @@ def _gathered(count: int, pipes: list[Connection]) -> list[Any]:
         if isinstance(results[index], UserError | OSError | RuntimeError):
             raise results[index]
     return [results[index] for index in range(count)]
+
+
+#: names in glibc's malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+#: the second is the largest mapping threshold that an older glibc accepts
+_KEPT_BYTES, _KEPT_BEFORE = 1 << 30, 1 << 25
+
+
+@cache
+def keep_pages() -> None:
+    """Keeps freed memory for the next array: the system would have to map its pages again.
+
+    For processes that make arrays of one size again and again. Does nothing where the C library is not glibc.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return
+    mallopt(_MMAP_THRESHOLD, _KEPT_BYTES) or mallopt(_MMAP_THRESHOLD, _KEPT_BEFORE)
+    mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)

@@ -22,8 +22,7 @@ from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialS
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
-from streamgauge.bench.engines.job.own_topics import OwnTopics
-from streamgauge.bench.engines.job.registering import registered, tried
+from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
 from streamgauge.bench.publish.answers import Output

@@ -19,8 +19,7 @@ from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.config.kafka_security import TOKEN_HOST, Security
-from streamgauge.config.located import text_of
-from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
+from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text, text_of
 from streamgauge.config.systems import Reached, System
 from streamgauge.streams.kafka.records import Form
 
