@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.special import stdtrit
@@ -69,28 +69,15 @@ def is_continuous(record: CellRecord) -> bool:
 
 def costs(record: CellRecord) -> Chart:
     """Charts the seconds of a batch over its rows: one point per window, and the fitted line of each process."""
-    seen = _seen(record)
-    fits = estimates(record.search)
-    traces: list[Trace] = []
-    for nth, process in enumerate(_processes(seen)):
-        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
-        group = {"legendgroup": f"{process}"}
-        for purpose in ("warm-up", "ladder"):
-            chosen = [one for one in own if one.window.purpose == purpose]
-            traces += [_cost_points(f"process {process}", nth, chosen, purpose == "warm-up") | group] if chosen else []
-        if estimate := fits.get(process):
-            traces += [trace | group for trace in _fitted(estimate, own, nth)]
-    lost = [one for one in seen if one.drawn and one.left_out]
-    traces += [_left_out([one.rows for one in lost], [one.seconds for one in lost])] if lost else []
     return Chart(
         "What a batch costs",
         figure(
-            traces,
+            _by_process(record, lambda one: (one.rows, one.seconds, one.half_width), _fitted_costs),
             axis("rows of a batch", rangemode="tozero", tickformat=",~r"),
             axis("seconds of a batch", rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        _table(seen),
+        _table(_seen(record)),
         "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
         "The line is "
         "the fitted cost, batch cost a plus row cost b for each row; the star marks the batch at which the limit lies.",
@@ -99,34 +86,17 @@ def costs(record: CellRecord) -> Chart:
 
 def carried(record: CellRecord) -> Chart:
     """Charts events/s over the rows that waited, for an engine without micro-batches."""
-    seen = _seen(record)
-    fits = estimates(record.search)
-    traces: list[Trace] = []
-    for nth, process in enumerate(_processes(seen)):
-        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
-        for purpose in ("warm-up", "ladder"):
-            chosen = [one for one in own if one.window.purpose == purpose]
-            x, y = [one.window.held_rows for one in chosen], [one.window.rows / one.window.seconds for one in chosen]
-            faint = purpose == "warm-up"
-            traces += (
-                [_points(f"process {process}", nth, x, y, faint) | {"legendgroup": f"{process}"}] if chosen else []
-            )
-        if (estimate := fits.get(process)) and own:
-            span = [0, max(one.window.held_rows for one in own)]
-            rate = [estimate.rate_events_per_s] * 2
-            traces.append(line("fit", span, rate, nth, legendgroup=f"{process}", showlegend=False, hoverinfo="skip"))
-    lost = [one for one in seen if one.drawn and one.left_out]
-    at = [one.window.held_rows for one in lost]
-    traces += [_left_out(at, [one.window.rows / one.window.seconds for one in lost])] if lost else []
     return Chart(
         "What the engine carries",
         figure(
-            traces,
+            _by_process(
+                record, lambda one: (one.window.held_rows, one.window.rows / one.window.seconds, None), _fitted_rate
+            ),
             axis("rows waiting", rangemode="tozero", tickformat=",~r"),
             axis("events/s", rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        _table(seen),
+        _table(_seen(record)),
         "One point per window; fainter points are the warm-up. The line is the fitted rate of a warm process.",
     )
 
@@ -146,7 +116,7 @@ def over_time(record: CellRecord) -> Chart:
             for one, value in zip(seen, values, strict=True)
             if one.window.process == process and not one.left_out
         ]
-        symbols = [SYMBOLS[nth % len(SYMBOLS)] + ("-open" if _is_warm_up(one) else "") for one, _ in own]
+        symbols = [SYMBOLS[nth % len(SYMBOLS)] + ("-open" if one.window.purpose != "ladder" else "") for one, _ in own]
         traces.append(
             line(
                 f"process {process}", [one.at_s for one, _ in own], [value for _, value in own], nth,
@@ -224,23 +194,41 @@ def _processes(seen: Sequence[_Seen]) -> list[int]:
     return sorted({one.window.process for one in seen})
 
 
-def _cost_points(name: str, nth: int, seen: Sequence[_Seen], faint: bool) -> Trace:
-    bars = [one.half_width or 0.0 for one in seen]
-    more: Trace = {"error_y": {"type": "data", "array": bars, "thickness": 1.2, "width": 4}}
-    return _points(name, nth, [one.rows for one in seen], [one.seconds for one in seen], faint) | more
+def _by_process(
+    record: CellRecord,
+    place: Callable[[_Seen], tuple[float, float, float | None]],
+    fitted: Callable[[Estimate, Sequence[_Seen], int], list[Trace]],
+) -> list[Trace]:
+    """Traces of each process: its windows by x, y and half an interval of y, and what its estimate says of them."""
+    seen, fits = _seen(record), estimates(record.search)
+    traces: list[Trace] = []
+    for nth, process in enumerate(_processes(seen)):
+        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
+        drawn: list[Trace] = []
+        for purpose in ("warm-up", "ladder"):
+            places = [place(one) for one in own if one.window.purpose == purpose]
+            drawn += [_points(f"process {process}", nth, places, purpose == "warm-up")] if places else []
+        if estimate := fits.get(process):
+            drawn += fitted(estimate, own, nth)
+        traces += [trace | {"legendgroup": f"{process}"} for trace in drawn]
+    lost = [place(one) for one in seen if one.drawn and one.left_out]
+    traces += [_left_out([x for x, _, _ in lost], [y for _, y, _ in lost])] if lost else []
+    return traces
 
 
-def _points(name: str, nth: int, x: Sequence[float], y: Sequence[float], faint: bool) -> Trace:
+def _points(name: str, nth: int, places: Sequence[tuple[float, float, float | None]], faint: bool) -> Trace:
     """Trace with the marks of one process; only the ladder's marks are in the legend."""
     marker = {"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9, "color": PALETTE[nth % len(PALETTE)]}
-    hover = f"{name}{', warm-up' if faint else ''}: %{{x:,.0f}} rows, %{{y:,.4r}}<extra></extra>"
+    bars = [half_width or 0.0 for _, _, half_width in places]
     return line(
-        name, x, y, nth, mode="markers", marker=marker, opacity=_FAINT if faint else 1, showlegend=not faint,
-        hovertemplate=hover,
+        name, [x for x, _, _ in places], [y for _, y, _ in places], nth, mode="markers", marker=marker,
+        opacity=_FAINT if faint else 1, showlegend=not faint,
+        hovertemplate=f"{name}{', warm-up' if faint else ''}: %{{x:,.0f}} rows, %{{y:,.4r}}<extra></extra>",
+        **({"error_y": {"type": "data", "array": bars, "thickness": 1.2, "width": 4}} if any(bars) else {}),
     )  # fmt: skip
 
 
-def _fitted(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
+def _fitted_costs(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
     """Traces of the line a + b·n of a process, and of its limit."""
     rows = [0, max([estimate.backlog_rows, *(one.rows for one in seen)])]
     style = {"width": 1.5, "dash": DASHES[nth % len(DASHES)]}
@@ -253,6 +241,12 @@ def _fitted(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
     return [fit, limit]
 
 
+def _fitted_rate(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
+    """Trace of the rate of a process, up to the most rows that waited."""
+    span = [0, max((one.window.held_rows for one in seen), default=0)]
+    return [line("fit", span, [estimate.rate_events_per_s] * 2, nth, showlegend=False, hoverinfo="skip")]
+
+
 def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
     """Trace with the marks of windows that the fit leaves out."""
     marker = {"symbol": "x-thin-open", "size": 9, "color": GREY, "line": {"width": 2, "color": GREY}}
@@ -263,10 +257,6 @@ def _relative(one: _Seen, fits: Mapping[int, Estimate]) -> float | None:
     """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
     expected = batch_s(fits[one.window.process], one.rows)
     return 100 * one.seconds / expected if expected > 0 else None
-
-
-def _is_warm_up(one: _Seen) -> bool:
-    return one.window.purpose != "ladder"
 
 
 def _named(one: _Seen) -> str:

@@ -60,7 +60,7 @@ def _walls(prefix: str) -> list[Column]:
 def q11(frames: list[DataFrame], spec: Spec) -> DataFrame:
     """Bids of each user per session; a session ends with a gap of one window."""
     session = F.session_window("event_ts", micros(spec.window_us)).alias("window")
-    return _counted(timed(*frames, spec, "bid").groupBy(session, "bidder"))
+    return _counted(timed(frames[0], spec, "bid").groupBy(session, "bidder"))
 
 
 def q12(frames: list[DataFrame], spec: Spec) -> DataFrame:
@@ -93,7 +93,7 @@ def q16(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 def _bids_by(frames: list[DataFrame], spec: Spec, *columns: str) -> GroupedData:
     """The bids by window and these columns."""
-    return timed(*frames, spec, "bid").groupBy(window(spec).alias("window"), *columns)
+    return timed(frames[0], spec, "bid").groupBy(window(spec).alias("window"), *columns)
 
 
 def _by_day(counts: DataFrame) -> DataFrame:
