@@ -12,6 +12,11 @@ from streamgauge.base.errors import UserError
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
+def is_one(value: object) -> bool:
+    """True for ${VARIABLE} and nothing beside it."""
+    return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
+
+
 def named(text: str) -> list[str]:
     """Names of the variables in a text."""
     return _VARIABLE.findall(text)

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from streamgauge.base import variables
+
 #: no plugin, no callback, no command (sasl.kerberos.kinit.cmd), no engine or provider of OpenSSL, and no other broker
 _ALLOWED = """
     security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password sasl.kerberos.service.name
@@ -28,7 +30,6 @@ _ALLOWED = """
 KEYS = frozenset(_ALLOWED.split())
 #: where a client asks for a token: a host beside the broker
 TOKEN_HOST = "sasl.oauthbearer.token.endpoint.url"
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SECRET = re.compile(r"password|passphrase|secret|\.pem$|token$|oauthbearer\.config$")
 
 
@@ -40,7 +41,7 @@ def refuse(key: str, value: object) -> None:
             f"{key}: found a key that is not for security, allowed: security.protocol, and keys of librdkafka for "
             f"sasl and ssl that are data (docs/security.md){hint}"
         )
-    if _SECRET.search(key) and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
+    if _SECRET.search(key) and not variables.is_one(value):
         raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -22,7 +21,6 @@ from streamgauge.config.systems import Reached
 Kind = Literal["AVRO", "JSON", "PROTOBUF"]
 #: formats whose values begin with the number of a schema, and the language of their schemas
 REGISTERED: dict[str, Kind] = {"confluent-avro": "AVRO", "confluent-json": "JSON"}
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 def _http(address: str) -> str:
@@ -38,7 +36,7 @@ def _http(address: str) -> str:
 
 def _variable(given: object) -> object:
     """Looks before anything else does, as other messages would show what they found."""
-    if not (isinstance(given, str) and _VARIABLE.fullmatch(given)):
+    if not variables.is_one(given):
         raise ValueError("found a secret (not shown), allowed: ${VARIABLE}, of the environment")
     return given
 

@@ -23,8 +23,7 @@ Output = Literal["parquet", "csv", "csv-parts", "jsonl", "kafka"]
 Outputs = Annotated[tuple[Output, ...], AfterValidator(_one_csv)]
 
 
-#: parameters that each distribution uses besides min and max
-#: the distributions, and the parameters of each
+#: the distributions, and the parameters that each uses besides min and max
 DELAY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "uniform": (),
     "constant": ("mean",),

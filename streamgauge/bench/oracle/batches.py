@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from streamgauge.base.arrow import Ints
 from streamgauge.records.rules import LEAST_MS
 from streamgauge.records.trial import Reports, Stretch, SystemFigures
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

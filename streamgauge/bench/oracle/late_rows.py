@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.bench.oracle.batches import BatchLog, taken_by
 from streamgauge.bench.oracle.session_deals import deals, numbered
 from streamgauge.bench.oracle.watermarks import Watermarks, recomputed
-from streamgauge.bench.workloads import Query, Spec, find
+from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Operator, Rules
-from streamgauge.streams.lateness.late import Ints, Mask, first_ends, late
+from streamgauge.streams.lateness.late import first_ends, late
 from streamgauge.streams.lateness.sessions import left_out
 from streamgauge.streams.lateness.watermark import Watermark
 
@@ -170,7 +171,8 @@ def counted(rows: pa.Table, batches: Ints, gone: Mask, frame: int, part: Spec, c
         return int(gone.sum())
     late_rows = rows.filter(pa.array(gone))
     event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
-    groups = [late_rows[name] for name in _groups(query, frame, part)]
+    names = query.groups[frame] if query.groups else (str(part.key),)
+    groups = [late_rows[name] for name in names]
     groups += [pa.array(batches[gone])]
     groups += (
         [late_rows["partition"], pa.array(event_ts)]
@@ -179,11 +181,6 @@ def counted(rows: pa.Table, batches: Ints, gone: Mask, frame: int, part: Spec, c
     )
     named = pa.Table.from_arrays(groups, [str(number) for number in range(len(groups))])
     return int(named.group_by(named.column_names).aggregate([]).num_rows)
-
-
-def _groups(query: Query, frame: int, part: Spec) -> tuple[str, ...]:
-    """The grouping columns besides the window."""
-    return query.groups[frame] if query.groups else (str(part.key),)
 
 
 def concerned(rows: pa.Table, frame: int, part: Spec) -> Mask:

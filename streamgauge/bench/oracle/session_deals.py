@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from streamgauge.base.arrow import Ints
+
 Session = tuple[int, int, int]  # start and end in us, and the number of its first part
 
 

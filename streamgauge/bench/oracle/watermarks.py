@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from streamgauge.base.arrow import Ints
 from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import LEAST_MS, Rules
 
-Ints = NDArray[np.int64]
 #: stands for the watermark of a frame that has taken a sentinel, whose time is in no row
 _BEYOND = np.iinfo(np.int64).max // 2
 

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.base.arrow import Mask
 from streamgauge.base.errors import Infeasible, UserError
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import at_index, next_larger, range_maximum
@@ -27,7 +28,6 @@ from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup
 
 BINS = NEVER
 Counts = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

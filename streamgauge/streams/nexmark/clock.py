@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.base.arrow import Ints
 from streamgauge.base.units import PS
 from streamgauge.config import Nexmark
 
-Ints = NDArray[np.int64]
 SINE_STEPS = 10
 SECOND_US = 1_000_000
 

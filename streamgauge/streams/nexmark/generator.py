@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import Ints
 from streamgauge.base.schemas import NEXMARK, events_schema
 from streamgauge.config import Nexmark
 from streamgauge.streams.disorder.delays import DelayTable, interpolate, splitmix
 from streamgauge.streams.nexmark import texts, views
 from streamgauge.streams.nexmark.clock import Clock
-from streamgauge.streams.nexmark.texts import HALF, POOL, Draws, Ints, below
+from streamgauge.streams.nexmark.texts import HALF, POOL, Draws, below
 from streamgauge.streams.nexmark.views import Texts
 
 KINDS = ("person", "auction", "bid")

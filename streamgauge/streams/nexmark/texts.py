@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.base.arrow import Ints
 from streamgauge.streams.disorder.delays import splitmix
 from streamgauge.streams.nexmark import views
 from streamgauge.streams.nexmark.views import Texts
 
-Ints = NDArray[np.int64]
 Draws = NDArray[np.uint64]
 POOL = 4096
 #: shift that moves the low half of a draw into the high half, from which `below` draws

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from streamgauge.base.arrow import Ints
+
 #: one item of 16 bytes a row; numpy moves complex numbers whole
 Views = NDArray[np.complex128]
 #: places of rows; slice(None) for all

@@ -20,7 +20,7 @@ from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.config import Source
 from streamgauge.streams.sources import formats
-from streamgauge.streams.text import json_lines, parquet, ranges
+from streamgauge.streams.text import json_lines, parquet, ranges, rows
 from streamgauge.streams.text.fields import Fields, Lines, texts
 from streamgauge.streams.text.guess_columns import kept, kind_of, kind_of_type, usable
 from streamgauge.streams.text.guess_times import MOST, NUMBER, Calendar, Time, patterns_of, reads_iso, times_in
@@ -202,8 +202,8 @@ def _read(path: str, format: str) -> Table:
     """The first lines of a file as fields."""
     if format == "parquet":
         columns = parquet.kept(pq.read_schema(opened(path)))
-        data = next(parquet.blocks(path, None, columns, LINES, ",", '"'), b"")
-        return Table([list(columns.names), *_fields(data, ",")] if data else [])
+        table = next(parquet.tables(path, None, columns, LINES), None)
+        return Table([list(columns.names), *_fields(rows.lines(table, ",", '"', path), ",")] if table else [])
     data = ranges.first_of(path, ranges.first_line(path).start, LINES)
     if format == "jsonl":
         return Table(_objects(data, path), "\t")

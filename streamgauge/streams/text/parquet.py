@@ -49,16 +49,8 @@ def kept(schema: pa.Schema, needed: Collection[int] = ()) -> Kept:
     )
 
 
-def blocks(
-    path: str, group: int | None, columns: Kept, count: int, separator: str, quote: str | None
-) -> Iterator[bytes]:
-    """Yields the lines of a row group, or of all, `count` rows or about as many bytes at a time."""
-    for table in tables(path, group, columns, count):
-        yield rows.lines(table, separator, quote, path)
-
-
 def tables(path: str, group: int | None, columns: Kept, count: int) -> Iterator[pa.Table]:
-    """Yields the rows of a row group, or of all, with a column for each field of a line, as many as `blocks` does."""
+    """Yields a row group, or all, with a column for each field of a line: `count` rows, or about as many bytes."""
     with _whole(path, group), pq.ParquetFile(opened(path)) as file:
         groups = None if group is None else [group]
         size = count if group is None else _rows_of(file, group, count)

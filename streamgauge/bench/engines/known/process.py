@@ -159,7 +159,7 @@ def _serve(
                 cost_s = process.batch_s(taken, worked_s, count)
                 worked_s += cost_s
                 free_at = (now if idle else free_at) + cost_s  # includes the time that the wire took
-                _sleep_until(free_at, stop)
+                stop.wait(max(0.0, free_at - time.monotonic()))
             for connection, at in zip(connections, position, strict=True):
                 connection.commit(dict(enumerate(at)))
             rows, batches, idle = rows + taken, batches + 1, False
@@ -176,10 +176,6 @@ def _serve(
         "cpu_seconds": time.process_time() - cpu_begin_s,
         "worked_s": worked_s,
     }
-
-
-def _sleep_until(instant: float, stop: threading.Event) -> None:
-    stop.wait(max(0.0, instant - time.monotonic()))
 
 
 def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[int]) -> int:
