@@ -234,12 +234,21 @@ def _require_regular(mode: int, path: Path) -> None:
         raise OSError(errno.EINVAL, "a device or a pipe, allowed: a regular file", str(path))
 
 
-def _half(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Yields a temporary file, which takes the place of path once the block has ended without an error."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # such as a device, which a renamed file would replace
+        raise UserError(f"{path}: is not a regular file; name a file in a folder of yours")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def is_half(name: str) -> bool:
-    """True if the name is that of a temporary file, which was never finished (see _half)."""
+    """True if the name is that of a temporary file, which was never finished (see _replacing)."""
     return re.fullmatch(r"\..+\.[0-9a-f]{8}", name) is not None
 
 
@@ -255,20 +264,8 @@ def publishing(path: Path) -> Iterator[tuple[str, Any]]:
         with filesystem.open_output_stream(there, compression=None) as sink:
             yield name, sink
         return
-    _refuse_device(path)
-    temporary = _half(path)
-    try:
-        with pa.OSFile(str(temporary), "wb") as sink:
-            yield name, sink
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _refuse_device(path: Path) -> None:
-    """Raises UserError for a device or a pipe: renaming a file to its name would replace it."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise UserError(f"{path}: is not a regular file; name a file in a folder of yours")
+    with _replacing(path) as temporary, pa.OSFile(str(temporary), "wb") as sink:
+        yield name, sink
 
 
 def publish(path: Path, write: Callable[[Any], object]) -> str:
@@ -283,16 +280,10 @@ def write_whole(path: Path, data: bytes) -> None:
     if isinstance(path, Remote):
         path.write_bytes(data)
         return
-    _refuse_device(path)
-    temporary = _half(path)
-    try:
-        with open(temporary, "wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _replacing(path) as temporary, open(temporary, "wb") as handle:
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())
 
 
 def remove(path: Path) -> None:
