@@ -162,7 +162,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the first thread is told of signals
+        yield  # only the first thread gets signals
         return
     before = {number: signal.signal(number, handler) for number in STOPS}
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -122,7 +123,8 @@ def _searches(path: Path) -> dict[str, SearchAnswer]:
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:
     """The last valid figure of each kind that a run measured, by the parts of its name (FIGURE)."""
-    return {tuple(getattr(one, name) for name in FIGURE): one for one in results.read(path) if one.valid}
+    name_of = attrgetter(*FIGURE)
+    return {name_of(one): one for one in results.read(path) if one.valid}
 
 
 def shared(before: dict[tuple[str, ...], Result], after: dict[tuple[str, ...], Result]) -> list[tuple[str, ...]]:

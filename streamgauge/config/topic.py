@@ -158,7 +158,7 @@ def refuse_unknown(key: str, place: str | int) -> None:
 
 def of_url(text: str) -> dict[str, str]:
     """Returns the keys that kafka://HOST:PORT/TOPIC gives. Raises ValueError for another text."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
+    address = _ADDRESS.fullmatch(text)
+    if address is None:
         raise ValueError(f"found {text!r}, allowed: kafka://HOST:PORT/TOPIC")
-    return {"bootstrap": found[1], "topic": found[2]}
+    return {"bootstrap": address[1], "topic": address[2]}

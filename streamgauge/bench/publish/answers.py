@@ -61,7 +61,7 @@ class Output:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 10,  # the end of a partition is told after an empty fetch
+            "fetch.wait.max.ms": 10,  # the end of a partition comes after an empty fetch
         }
         with broker_errors(access, "the consumer cannot be made"):
             self._consumer = Consumer(access.settings() | settings)

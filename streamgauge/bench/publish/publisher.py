@@ -287,7 +287,7 @@ class Publisher:
             self._seen.failure = f"the producer failed: {error.str()}"
 
     def _take(self) -> None:
-        """Moves the slips that were told into the histogram."""
+        """Moves the slips that have come into the histogram."""
         waits = self._seen.waits
         if count := len(waits):
             self._seen.slip.add(ints(pa.array([waits.popleft() for _ in range(count)], pa.int64())))

@@ -1,4 +1,4 @@
-"""Tries on a topic of its own what a trial does with a broker, so that a missing right is told before one starts."""
+"""Tries on a topic of its own what a trial does with a broker, so that a missing right shows before one starts."""
 
 from __future__ import annotations
 

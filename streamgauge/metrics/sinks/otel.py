@@ -66,7 +66,7 @@ class OtelSink:
 
 
 class _Exporting(MetricReader):
-    """Collects only when told to, as the pusher keeps the time, and raises if the export fails."""
+    """Collects only on demand, as the pusher keeps the time, and raises if the export fails."""
 
     def __init__(self, settings: MetricsSink, headers: dict[str, str]) -> None:
         super().__init__()

@@ -155,7 +155,7 @@ def _changed(paths: Iterable[Path]) -> dict[Path, float]:
 
 
 def _read(path: Path) -> _Run:
-    """Reads what decides about a run's data. Raises UserError if that cannot be told."""
+    """Reads what decides about a run's data. Raises UserError if that is unknown."""
     stages, (figures, problems) = RunLog(path).stages(), results.numbered(path)
     if problems and not figures:
         raise problems[0]

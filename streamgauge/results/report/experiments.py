@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.profile import BinnedDelays, Delays, Ticks
+from streamgauge.records.profile import BinnedDelays
 from streamgauge.records.validation import Expectation, Likeness, Validation
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -135,7 +135,10 @@ def _likeness(alike: Likeness, tick: Tick) -> Table:
             name,
             percent(one.out_of_order, one.events),
             *quantile_cells(one.delay, tick if one is alike.made else alike.tick),
-            *(MISSING if value is None else f"{value:,.3g}" for value in _of_bursts(one.bursts)),
+            *(
+                MISSING if value is None else f"{value:,.3g}"
+                for value in (one.bursts.mean, one.bursts.p50, one.bursts.p90, one.bursts.p99, one.bursts.max)
+            ),
         ]
         for name, one in (("profile", alike.given), ("stream", alike.made))
     ]
@@ -145,10 +148,6 @@ def _likeness(alike: Likeness, tick: Tick) -> Table:
         "belong to other parts"
     )
     return Table(["", "out of order", *QUANTILES, *bursts], rows, caption, cards=True)
-
-
-def _of_bursts(bursts: Delays) -> tuple[Ticks, ...]:
-    return bursts.mean, bursts.p50, bursts.p90, bursts.p99, bursts.max
 
 
 def _row(one: Expectation) -> list[Cell]:

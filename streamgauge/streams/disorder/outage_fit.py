@@ -53,8 +53,8 @@ def fit(profile: Profile, by: str, tick: Tick, low: int, high: int) -> Fit:
     """
     parts = profile.by_part
     if parts is None or parts.column != by:
-        found = f"by {parts.column}" if parts else "none by part"
-        raise UserError(f"delay.outages.like: found a profile {found}, allowed: one by {by} (analyze --by {by})")
+        sort = f"by {parts.column}" if parts else "none by part"
+        raise UserError(f"delay.outages.like: found a profile {sort}, allowed: one by {by} (analyze --by {by})")
     if not profile.out_of_order:
         raise UserError("delay.outages.like: found a profile without events out of order, allowed: one with some")
     lengths = _lengths(profile.delay_histogram, PS[profile.tick] / PS[tick], low, high)

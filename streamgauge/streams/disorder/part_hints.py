@@ -109,18 +109,18 @@ def _merging(column: str, figures: Mapping[Name, Figures], whole: Profile) -> li
 
 def _idle(column: str, figures: Mapping[Name, Figures], whole: Profile, idle: int) -> list[Hint]:
     """Returns a hint for each part that stops; none if that is usual among the parts."""
-    found = [(one.end, name) for name, one in figures.items() if one.end and _stops(one, one.end, whole.events, idle)]
-    if 2 * len(found) > len(figures):
+    stopped = [(one.end, name) for name, one in figures.items() if one.end and _stops(one, one.end, whole.events, idle)]
+    if 2 * len(stopped) > len(figures):
         return []
     hints = list[Hint]()
-    for end, name in sorted(found, key=lambda one: -one[0].events)[:FEW]:
+    for end, name in sorted(stopped, key=lambda one: -one[0].events)[:FEW]:
         text = f"{column} {part_name(name)} stops at {moment(end.since, whole.tick)}, "
         text += f"{show_ticks(end.ticks, whole.tick)} and {end.events:,} events of others before the end"
         if not hints:
             text += f": if each {column} has a watermark, as partitions have in Flink, it holds all others back from "
             text += "then on, unless it counts as idle after a while (--idle)"
-        if len(hints) + 1 == FEW and len(found) > FEW:
-            text += f"; {len(found) - FEW:,} more parts stop"
+        if len(hints) + 1 == FEW and len(stopped) > FEW:
+            text += f"; {len(stopped) - FEW:,} more parts stop"
         hints.append(Hint(kind="part_idle", text=text, events=end.events, part=name))
     return hints
 

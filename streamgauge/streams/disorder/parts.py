@@ -246,14 +246,14 @@ def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.in
     inner = (gaps > 0) & same
     spreads = _spreads(codes[in_order[1:]][inner], gaps[inner], len(starts))
     first, past = (np.searchsorted(in_order, places).tolist() for places in (starts, ends))
-    found = []
+    bursts = []
     for k, spread in enumerate(spreads):
         if first[k] == past[k]:
-            found.append(Bursts(int(ends[k] - starts[k])))
+            bursts.append(Bursts(int(ends[k] - starts[k])))
         else:
             tail = int(ends[k]) - 1 - int(in_order[past[k] - 1])
-            found.append(Bursts(int(in_order[first[k]] - starts[k]), spread, tail))
-    return found
+            bursts.append(Bursts(int(in_order[first[k]] - starts[k]), spread, tail))
+    return bursts
 
 
 def _running_maximum_within(times: Times, codes: Codes) -> Times:

@@ -30,8 +30,8 @@ def known(rows: pa.Table, layout: Layout) -> list[pa.Array] | None:
         _values(kind, _array(rows, at), source.separator, source.quote or '"')
         for kind, at in zip(source.kinds.values(), layout.columns, strict=True)
     ]
-    found = [array for array in arrays if array is not None]
-    return found if len(found) == len(times) + len(layout.columns) else None
+    read = [array for array in arrays if array is not None]
+    return read if len(read) == len(times) + len(layout.columns) else None
 
 
 def _array(rows: pa.Table, place: int) -> pa.Array:
@@ -45,7 +45,7 @@ def _ticks(column: TimeColumn, array: pa.Array, tick: Tick) -> pa.Array | None:
         return None
     if column.unit is not None:
         unit_ps = PS[column.unit] if pa.types.is_integer(kind) else None
-    elif not column.is_iso or (column.zone != "UTC" and getattr(kind, "tz", None) is None):
+    elif not column.is_iso or (column.zone != "UTC" and not (pa.types.is_timestamp(kind) and kind.tz)):
         unit_ps = None
     elif pa.types.is_date32(kind):
         unit_ps, array = PS["d"], array.cast(pa.int32())
