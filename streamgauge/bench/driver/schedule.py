@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NS = 1_000_000_000

@@ -12,8 +12,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.base.arrow import Mask
 from streamgauge.streams.disorder.delays import splitmix
-from streamgauge.streams.disorder.generation import Counts, Mask
+from streamgauge.streams.disorder.generation import Counts
 from streamgauge.streams.disorder.output import Output
 
 BLOCK = 1024
