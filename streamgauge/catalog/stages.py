@@ -9,7 +9,7 @@ from typing import Literal
 from streamgauge.bench.measurements import AFTER_SEARCH, MEASUREMENTS, package_of
 from streamgauge.config import Benchmark
 
-Scope = Literal["benchmark", "experiment", "cell", "pair"]
+Scope = Literal["benchmark", "workload", "experiment", "cell", "pair"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Stage:
     name: str  # also the task's name and, unless it is a measurement, jobs/<name>.py
     reads: tuple[str, ...]
     writes: str
-    scope: Scope  # once per benchmark, per experiment, per cell, or for a pair of systems
+    scope: Scope  # once per benchmark, workload, experiment, cell, or for a pair of systems
     measures: bool  # needs the machine to itself
     does: str
     source: str = "any"  # only for sources of this format
@@ -55,6 +55,8 @@ STAGES: tuple[Stage, ...] = (
           "reads the source into events; bad lines go to a quarantine"),
     Stage("analyze", ("events",), "profile", "benchmark", False,
           "measures the source's disorder, frequency and watermark curve"),
+    Stage("advice", ("events", "profile"), "advice", "workload", False,
+          "says how long the workload shall wait for late events, and whether its watermark is still enough"),
     Stage("generate", ("events",), "stream", "experiment", False,
           "writes a stream with exactly the wanted disorder"),
     Stage("validate", ("events", "stream"), "validation", "experiment", False,
@@ -67,9 +69,11 @@ STAGES: tuple[Stage, ...] = (
           "with several experiments: searches in rounds, whose cells share a process; then measures latency",
           always=True, in_turns=True),
     *_own_measurements(),
-    Stage("report", ("events", "profile", "stream", "validation", "answers", "turns", *MEASUREMENTS.built_in), "page",
-          "benchmark", False, "puts everything on one HTML page", always=True, records=True),
-    Stage("regressions", ("answers", "turns", *MEASUREMENTS.built_in, "page"), "judgements", "benchmark", True,
+    Stage("report",
+          ("events", "profile", "advice", "stream", "validation", "answers", "turns", *MEASUREMENTS.built_in),
+          "page", "benchmark", False, "puts everything on one HTML page", always=True, records=True),
+    Stage("regressions", ("advice", "answers", "turns", *MEASUREMENTS.built_in, "page"), "judgements",
+          "benchmark", True,
           "every night: judges the run against earlier nights, reruns suspects, draws the page of all nights",
           nightly=True, always=True),
 )  # fmt: skip
@@ -103,6 +107,7 @@ def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
         for stage in (*STAGES[: last + 1], *outside, *STAGES[last + 1 :])
         if (has_cells or (stage.scope != "cell" and not stage.in_turns))
         and (not stage.is_measurement or stage.name in sections)
+        and (stage.name != "advice" or benchmark.advice is not None)
         and stage.in_turns in (None, in_turns)
         and stage.source in ("any", benchmark.source.format)
         and (nightly or not stage.nightly)
@@ -119,6 +124,8 @@ def _reads(stage: Stage, outside: tuple[Stage, ...], *, in_turns: bool) -> tuple
 
 def scopes_of(benchmark: Benchmark, scope: Scope) -> list[dict[str, str]]:
     """Lists what a stage of this scope runs for: `[{"experiment": "late5"}, …]`; `[{}]` if it runs once."""
+    if scope == "workload":
+        return [{"workload": workload.name} for workload in benchmark.workloads]
     if scope == "experiment":
         return [{"experiment": experiment.name} for experiment in benchmark.experiments]
     if scope == "cell":
@@ -132,6 +139,7 @@ def needed_before(stage: Stage, scope: dict[str, str]) -> list[tuple[Stage, dict
         return []
     narrower: dict[Scope, dict[str, str]] = {
         "benchmark": {},
+        "workload": {"workload": scope.get("workload", "")},
         "experiment": {"experiment": scope.get("experiment", "")},
         "cell": scope,
         "pair": {},

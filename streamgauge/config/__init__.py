@@ -6,7 +6,16 @@ from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
 from streamgauge.config.limits import Retention
-from streamgauge.config.measuring import RELEASE_METRICS, RELEASE_RATE, Offered, Release, Replay, Suite, Workload
+from streamgauge.config.measuring import (
+    RELEASE_METRICS,
+    RELEASE_RATE,
+    Offered,
+    Promise,
+    Release,
+    Replay,
+    Suite,
+    Workload,
+)
 from streamgauge.config.metrics import Metrics, MetricsSink
 from streamgauge.config.nexmark import Nexmark
 from streamgauge.config.nightly import Nightly, Notifier, Webhook
@@ -33,6 +42,7 @@ __all__ = [
     "Notifier",
     "Offered",
     "Overrides",
+    "Promise",
     "Release",
     "Replay",
     "Retention",

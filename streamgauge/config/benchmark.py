@@ -13,7 +13,7 @@ from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.config.limits import Retention, Timeouts
-from streamgauge.config.measuring import Release, Replay, Suite, Workload
+from streamgauge.config.measuring import Promise, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly
 from streamgauge.config.source import Source
@@ -63,6 +63,9 @@ class Benchmark(Model):
     cells: tuple[Cell, ...] | None = Field(
         default=None, description="cells to measure; without them, all combinations are measured"
     )
+    advice: Promise | None = Field(
+        default=None, description="promise for which each workload's watermark is judged; without it none is"
+    )
     replay: Replay = Field(default=Replay(), description="settings of how the driver offers a stream")
     search: Search = Field(default=Search(), description="settings of the search for the sustainable rate")
     latency: Latency = Field(
@@ -110,6 +113,12 @@ class Benchmark(Model):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
+        if self.advice is not None and (not self.workloads or self.source.order == "event_time"):
+            raise ValueError(
+                "advice: found no workloads, whose watermarks are judged"
+                if not self.workloads
+                else "advice: found source.order: event_time, under which no event is late; allowed: file, arrival"
+            )
         for cell in self.cells or ():
             pick(self.experiments, cell.experiment, "cells.experiment")
             pick(self.workloads, cell.workload, "cells.workload")

@@ -47,6 +47,23 @@ class Workload(Model):
         return _QUERIES.outside(self.query)
 
 
+class Promise(Model):
+    """Loss that the answers of a workload may have; from it follows how long it shall wait for late events."""
+
+    lost_percent: Annotated[Percent, Field(gt=0, lt=100)] | None = Field(
+        default=None, description="largest percent of the events that may be lost; give it or windows_wrong_percent"
+    )
+    windows_wrong_percent: Annotated[Percent, Field(gt=0, lt=100)] | None = Field(
+        default=None, description="largest percent of the windows, or of the sessions, that may stay wrong"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.lost_percent is None) == (self.windows_wrong_percent is None):
+            raise ValueError("give exactly one of lost_percent, windows_wrong_percent")
+        return self
+
+
 class Offered(Model):
     """Settings of a stream as processes of the driver offer it."""
 

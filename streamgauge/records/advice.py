@@ -179,6 +179,8 @@ class Advice(Record):
     """of all parts of the column that was named, the most events first"""
     asked: tuple[int, ...] = ()
     """delays that were asked about"""
+    asked_tests: tuple[Tested, ...] = ()
+    """each of these delays, tested like a rule; none for sessions, or without a promise"""
     hints: tuple[Hint, ...] = ()
     engines: tuple[ByEngine, ...] = ()
     lines: tuple[CodeLine, ...] = ()

@@ -8,7 +8,7 @@ from typing import Literal
 from streamgauge.records.judgement import Outcome
 from streamgauge.records.record import Line, Record
 
-State = Outcome | Literal["failed", "error", "waiting"]
+State = Outcome | Literal["failed", "error", "waiting", "outgrown"]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
 from streamgauge.bench.measurements import MEASUREMENTS, package_of
+from streamgauge.records.advice import Advice
 from streamgauge.records.answers import AnswerLine, Capabilities, HardQueries
 from streamgauge.records.judgement import Judgement
 from streamgauge.records.manifests import EventsManifest, StreamManifest
@@ -38,6 +39,7 @@ def _of_measurement(name: str) -> dict[str, type[Record]]:
 RECORDS: dict[str, type] = {
     "stages": StageLine,
     "profile": Profile,
+    "advice": Advice,
     **{key: model for name in MEASUREMENTS.built_in for key, model in _of_measurement(name).items()},
     "events": EventsManifest,
     "stream": StreamManifest,

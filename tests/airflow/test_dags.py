@@ -27,7 +27,7 @@ systems: [{name: one}, {name: two}]
 """
 FILES = {
     "plain.yaml": "name: plain\ndescription: the plain one\nschedule: '0 3 * * *'" + BASE,
-    "celled.yml": "name: celled\nsearch: {in_turns: false}" + BASE + CELLS,
+    "celled.yml": "name: celled\nsearch: {in_turns: false}\nadvice: {lost_percent: 1}" + BASE + CELLS,
     "turns.yaml": "name: turns" + BASE + CELLS,
     "poster.json": json.dumps(
         {
@@ -164,12 +164,14 @@ def test_each_stage_is_a_task_behind_what_it_reads(parsed: Any, name: str) -> No
     stages = [
         stage
         for stage in STAGES
-        if (stage.scope != "cell" or name == "celled")
+        if (stage.scope not in ("workload", "cell") or name == "celled")
         and (stage.source == "any" or name == "auction")
         and not stage.nightly
         and stage.in_turns in (None, name == "turns")
     ]
-    assert set(by_stage) == {s.name for s in stages} | {"plan", "finish"} | ({"cells"} if name == "celled" else set())
+    assert set(by_stage) == {s.name for s in stages} | {"plan", "finish"} | (
+        {"workloads", "cells"} if name == "celled" else set()
+    )
 
     def before(task: str) -> set[str]:
         direct = set(found[task]["after"])
@@ -244,7 +246,10 @@ def test_a_dag_tells_what_it_is_and_when_it_runs(parsed: Any) -> None:
     assert all(
         f"| {stage.name} |" in plain["doc"]
         for stage in STAGES
-        if stage.scope != "cell" and stage.source == "any" and not stage.nightly and not stage.in_turns
+        if stage.scope not in ("workload", "cell")
+        and stage.source == "any"
+        and not stage.nightly
+        and not stage.in_turns
     )
     assert "| wild | 50 % | uniform 0s…2s | 42 |" in plain["doc"]
     assert (plain["catchup"], plain["max_active_runs"], plain["schedule"]) == (False, 1, "0 3 * * *")

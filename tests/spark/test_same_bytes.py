@@ -10,7 +10,8 @@ import pytest
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Experiment
-from streamgauge.streams.stages import ingest
+from streamgauge.records.advice import Question
+from streamgauge.streams.stages import advise, ingest
 from streamgauge.streams.stages.analyze import measure
 from streamgauge.streams.stages.generate import write_stream
 from streamgauge.streams.stages.tasks import OnSpark
@@ -46,7 +47,16 @@ def made(workers: Workers, root: Path, file: Path, source: dict[str, Any]) -> di
     )  # fmt: skip
     files = {file.name: file.read_bytes() for file in (*events.files(), *out.iterdir())}
     found = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    return {**found, "stream": stream.sha256, "profile": measure(workers, events).model_dump_json()}
+    hour = 3600 * 10**9
+    question = Question(answers="tumbling", length=hour, slide=hour, target="lost", share=0.02)
+    advice = advise.measure(workers, events, question, [hour])
+    profile = measure(workers, events)
+    return {
+        **found,
+        "stream": stream.sha256,
+        "profile": profile.model_dump_json(),
+        "advice": advice.model_dump_json(),
+    }
 
 
 @pytest.mark.parametrize("name", SETS)

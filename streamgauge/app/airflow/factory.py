@@ -50,7 +50,7 @@ ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
 #: of every task
 DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
-GROUPS = {"experiment": "per_experiment", "cell": "per_cell"}
+GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
 def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
@@ -110,6 +110,9 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
             if scope == "experiment":
                 scopes = plan
+            elif scope == "workload":
+                scopes = task(task_id="workloads", retries=0)(plan_workloads)(literal(str(file.absolute())))
+                _after(scopes, before)
             else:  # cells of experiments that succeeded are measured even if other experiments failed
                 scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
                     literal(str(file.absolute()))
@@ -142,6 +145,11 @@ def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
 def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
     """Lists the scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
     return scopes_of(_chosen(file, params), "experiment")
+
+
+def plan_workloads(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
+    """Lists the scopes of this run's workloads."""
+    return scopes_of(_chosen(file, params), "workload")
 
 
 def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:

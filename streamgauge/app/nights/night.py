@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from streamgauge.app.nights import stages
 from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, edited, in_turns, is_rerun, of_cell
 from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
@@ -24,7 +25,6 @@ from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
-from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Nightly, keep, of_run
 from streamgauge.records.judgement import ACCEPTED, LOOK, SELF, Evidence, Judgement, Look, Outcome, Rerun, SelfTest
 from streamgauge.records.night import NightLine, NightReport
@@ -41,6 +41,7 @@ log = logging.getLogger("streamgauge")
 #: in a run's directory: the report of the night
 REPORT = "nightly.json"
 BAD = ("failed", "error", "regression")
+OPEN = ("open", "waiting", "outgrown")
 #: why a rate is not judged
 ANOTHER_JUDGED = "another of its figures is judged, which a slower machine does not change"
 #: why a figure of a package is not rerun
@@ -88,13 +89,14 @@ class Night:
         NightReport(
             benchmark=self.benchmark.name,
             run_id=self.run_id,
-            state="bad" if states & set(BAD) else "open" if states & {"open", "waiting"} else "good",
+            state="bad" if states & set(BAD) else "open" if states & set(OPEN) else "good",
             complete=complete,
             lines=tuple(lines),
         ).write(self.directory / REPORT)
 
     def _lines(self) -> Iterator[NightLine]:
-        yield from self._failures()
+        yield from stages.failures(self.directory, self.missing)
+        yield from stages.outgrown(self.benchmark, self.store, self.directory)
         series = self._series()
         yield from (line for one in series if functional.is_output(one.head.metric) for line in self._answers(one))
         figures = [one for one in series if not functional.is_output(one.head.metric)]
@@ -116,14 +118,6 @@ class Night:
             yield from lines
             left -= measured  # one that cannot be measured leaves its turn to the next
         yield from self._suspects(self._series() if self.settings.self_tests else figures)
-
-    def _failures(self) -> Iterator[NightLine]:
-        last = {(s.stage, *s.scope.values()): s for s in RunLog(self.directory).stages() if s.stage != "regressions"}
-        failed = {name: stage for name, stage in last.items() if stage.state != "done"}
-        for name, stage in failed.items():
-            yield NightLine("failed", " ".join(name), stage.error or "did not finish")
-        if not failed:  # otherwise they are missing because of the failed ones
-            yield from (NightLine("failed", name, "never started") for name in self.missing)
 
     def _settled(self, judged: Judgement) -> bool:
         """True if an earlier, killed attempt already judged this; what stayed open is measured anew."""

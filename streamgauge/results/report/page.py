@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.results.report import (
+    advice_section,
     again,
     cells_section,
     experiments,
@@ -26,6 +27,7 @@ def sections(records: Records) -> list[Section]:
         overview.summary(records),
         *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
         source_section.section(records),
+        *([advice_section.section(records)] if records.benchmark.advice is not None else []),
         experiments.section(records),
         *([cells_section.section(records)] if records.cells else []),
         *(

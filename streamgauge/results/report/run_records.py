@@ -18,6 +18,7 @@ from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.run_summary import LATENCY
 from streamgauge.catalog.stages import needed_before, stage_of
 from streamgauge.config import Benchmark, Cell, Experiment
+from streamgauge.records.advice import Advice
 from streamgauge.records.answers import AnswerLine, HardQueries
 from streamgauge.records.claim import Claim
 from streamgauge.records.manifests import StreamManifest
@@ -180,6 +181,12 @@ class Records:
     def profile(self) -> Profile | None:
         artifact = self._artifact(self.status("analyze"), "profile", profile_key)
         return self._sound(lambda: Profile.read(artifact.file("profile.json"))) if artifact else None
+
+    def advice(self, workload: str) -> Advice | None:
+        """The advice on a workload, of which the stage left a record in this run."""
+        record = self.status("advice", workload=workload).record
+        artifact = self.store.find("advice", record.key) if record and record.key else None
+        return self._sound(lambda: Advice.read(artifact.file("advice.json"))) if artifact else None
 
     @cached_property
     def streams(self) -> list[Stream]:

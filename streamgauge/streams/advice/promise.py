@@ -34,6 +34,9 @@ RULES: dict[str, tuple[float, int]] = {
     "twice what any block before needed": (1.0, 2),
 }
 NAIVE = "enough for all events before, taken together"
+ASKED = "the delay that was asked about"
+#: the last part of the tests, in which a delay is outgrown if it held in those before
+LATELY = 5
 
 
 def blocks_for(items: int, share: float) -> int:
@@ -72,6 +75,24 @@ class Choices:
         return cls(rule, before, chosen(least))
 
 
+def constant(delay: int, blocks: int) -> Choices:
+    """Returns the choices of no rule: one delay for so many blocks."""
+    return Choices(ASKED, (delay,) * (blocks - first_test(blocks)), delay)
+
+
+def outgrown(asked: Tested, share: float) -> Sequence[Realised] | None:
+    """Returns the last fifth of a delay's tests, if it kept the promise before these and keeps it no longer.
+
+    To keep it is to hold in 9 of 10 tests; None also for fewer than 20 tests.
+    """
+    tests = asked.realised
+    cut_at = len(tests) - len(tests) // LATELY
+    before, lately = (sum(one.share <= share for one in some) for some in (tests[:cut_at], tests[cut_at:]))
+    if len(tests) < LEAST_TESTS or before < HELD * cut_at or lately >= HELD * (len(tests) - cut_at):
+        return None
+    return tests[cut_at:]
+
+
 def choices(least: Sequence[int]) -> list[Choices]:
     """Returns what each rule chooses. least: the delay that is enough for each block."""
     return [Choices.of(rule, least) for rule in RULES]
@@ -96,10 +117,10 @@ def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int],
     )  # fmt: skip
 
 
-def of_slack(slack: Times, times: Times, share: float, tick: Tick) -> list[Tested]:
+def of_slack(slack: Times, times: Times, share: float, tick: Tick, asked: Sequence[int] = ()) -> list[Tested]:
     """Returns the rules, tested on items in order, of which one is lost if its slack is the delay or more.
 
-    times: of the items. There are no rules if the items are too few.
+    times: of the items. asked: delays that are tested after the rules. There are no tests if the items are too few.
     """
     blocks = blocks_for(len(slack), share)
     if not blocks:
@@ -114,7 +135,8 @@ def of_slack(slack: Times, times: Times, share: float, tick: Tick) -> list[Teste
     def lost(block: int, delay: int) -> int:
         return int((slack[parts[block]] >= delay).sum())
 
-    return [tested(one, lost, sizes, share, spans) for one in (Choices(NAIVE, naive, whole), *choices(least))]
+    made = (Choices(NAIVE, naive, whole), *choices(least), *(constant(delay, blocks) for delay in asked))
+    return [tested(one, lost, sizes, share, spans) for one in made]
 
 
 def advised(rules: Sequence[Tested], share: float) -> Advised | None:

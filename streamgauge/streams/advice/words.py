@@ -7,6 +7,7 @@ from collections.abc import Callable
 from streamgauge.base.units import PS, Tick, show_ticks
 from streamgauge.records.advice import Advice, Errors, Question, Trade, Wait
 from streamgauge.records.profile import part_name
+from streamgauge.streams.advice.promise import outgrown
 
 Row = tuple[str, ...]
 
@@ -23,6 +24,26 @@ def headline(advice: Advice) -> str:
     return (
         f"Wait {show_exact(best.delay, advice.tick)}. {promise} held in {best.held} of {best.tests} tests {realised}."
     )
+
+
+def of_workload(advice: Advice) -> str:
+    """Says whether a workload's own delay keeps the promise, and what is advised."""
+    said = ""
+    for asked in advice.asked_tests:
+        own, promised = show_exact(asked.delay or 0, advice.tick), percent(advice.question.share or 0.0)
+        lately = outgrown(asked, advice.question.share or 0.0)
+        if lately:
+            held = sum(one.share <= (advice.question.share or 0.0) for one in lately)
+            said += f"The stream has outgrown the delay of {own}: the promise of {promised} held in {held} of the last "
+            said += f"{len(lately)} blocks. "
+        else:
+            said += f"The delay of {own} held in {asked.held} of {asked.tests} tests. "
+    return said + headline(advice)
+
+
+def has_outgrown(advice: Advice) -> bool:
+    """True if a delay that was asked about kept the promise earlier in the stream, and keeps it no longer."""
+    return any(outgrown(asked, advice.question.share or 0.0) is not None for asked in advice.asked_tests)
 
 
 def tests(advice: Advice) -> str:

@@ -94,7 +94,7 @@ def of_files(
     if question.answers == "session":
         times, keys, values, _ = stream.whole()
         return simulated.Sessions(times, keys, values, question, tick).advice(span, asked)
-    advice = _Advising(workers, stream, tick).advice(span, asked)
+    advice = _Advising(stream, tick, workers.cores).advice(workers, span, asked)
     if question.answers == "join":
         times, keys, _, left = stream.whole()
         curve = simulated.with_pairs(advice.curve, times, keys, left, question.length)
@@ -103,32 +103,36 @@ def of_files(
 
 
 class _Advising:
-    def __init__(self, workers: Workers, stream: Stream, tick: Tick) -> None:
-        self._workers, self._stream, self._tick = workers, stream, tick
+    """Passes over a stream. Their tasks take it with them, to Spark's workers too, so it holds no workers."""
+
+    def __init__(self, stream: Stream, tick: Tick, cores: int) -> None:
+        self._stream, self._tick, self._cores = stream, tick, cores
         self._question = question = stream.question
         self._share = question.share or 0.0
         tests = promise.blocks_for(stream.events, self._share) if question.target == "lost" else 0
-        self._blocks = cut(stream.events, tests or min(stream.events, 4 * workers.cores))
+        self._blocks = cut(stream.events, tests or min(stream.events, 4 * cores))
         self._tests = tests
         whole = precision(tick)
         self._grid = np.array([step for step in watermark_grid(tick) if step % whole == 0], np.int64)
 
-    def advice(self, span: Span, asked: Sequence[int]) -> Advice:
-        firsts = self._workers.each(tasks(self._blocks, self._workers.cores), self._first)
+    def advice(self, workers: Workers, span: Span, asked: Sequence[int]) -> Advice:
+        firsts = workers.each(tasks(self._blocks, self._cores), self._first)
         late, needs = np.sum([one.late for one in firsts], axis=0), [need for one in firsts for need in one.needs]
         known, keys = self._windows(firsts)
-        made, rules = self._choices(needs), list[Tested]()
+        made, rules = self._choices(needs, asked), list[Tested]()
         if known is not None and self._question.target == "windows_wrong":
-            rules = self._of_windows(known)
+            rules = self._of_windows(known, asked)
         most = rounded_up(max((need.slack.largest + 1 for need in needs if need.slack.count), default=0), self._tick)
         delays = _delays(self._grid, late, most, [*asked, *(one.whole for one in made), *(r.delay or 0 for r in rules)])
-        items = [(blocks, begin) for blocks, begin in numbered(tasks(self._blocks, self._workers.cores))]
-        seconds = self._workers.each(items, lambda item: self._second(*item, delays, made, known, keys))
+        items = [(blocks, begin) for blocks, begin in numbered(tasks(self._blocks, self._cores))]
+        seconds = workers.each(items, lambda item: self._second(*item, delays, made, known, keys))
         if made:
             by_block = [lost for one in seconds for lost in one.by_test]
             spans, sizes = [need.span for need in needs], [block.events for block in self._blocks]
             rules = [_tested(one, [lost[n] for lost in by_block], sizes, self._share, spans)
                      for n, one in enumerate(made)]  # fmt: skip
+        asked_tests = rules[len(rules) - len(asked) :] if rules else []
+        rules = rules[: len(rules) - len(asked_tests)]
         of_windows = known if self._question.target == "windows_wrong" else None
         number = self._stream.events if of_windows is None else len(of_windows.ends)
         advised, reason = promise.judgement(self._question, rules, number, self._tick)
@@ -142,6 +146,8 @@ class _Advising:
             reason=reason,
             blocks=self._tests,
             rules=tuple(rules),
+            asked=tuple(asked),
+            asked_tests=tuple(asked_tests),
         )
 
     # -- passes
@@ -209,8 +215,11 @@ class _Advising:
             )
         return whole, keys
 
-    def _choices(self, needs: Sequence[_Needs]) -> list[Choices]:
-        """Returns what each rule chooses if a share of lost events is promised; the naive one is the first."""
+    def _choices(self, needs: Sequence[_Needs], asked: Sequence[int]) -> list[Choices]:
+        """Returns what each rule chooses if a share of lost events is promised.
+
+        The naive one is the first, and the delays that were asked about are the last.
+        """
         if not self._tests:
             return []
         before, so_far, past = [], Spread(), 0
@@ -218,7 +227,8 @@ class _Advising:
             before.append(self._naive(so_far, past))
             so_far, past = so_far + need.slack, past + block.events
         naive = Choices(promise.NAIVE, tuple(before[promise.first_test(self._tests) :]), self._naive(so_far, past))
-        return [naive, *promise.choices([need.enough for need in needs])]
+        constant = (promise.constant(delay, self._tests) for delay in asked)
+        return [naive, *promise.choices([need.enough for need in needs]), *constant]
 
     def _naive(self, slack: Spread, events: int) -> int:
         """The smallest delay that loses at most the share of these events; within 0.4 % above it."""
@@ -228,11 +238,11 @@ class _Advising:
         ((bucket, _),) = slack.ranks({"": place}).values()
         return rounded_up(bucket_edges(bucket)[1], self._tick)
 
-    def _of_windows(self, known: Panes) -> list[Tested]:
+    def _of_windows(self, known: Panes, asked: Sequence[int]) -> list[Tested]:
         """The rules, if a share of wrong windows is promised; the blocks are of windows in the order of their ends."""
         share = self._share
         self._tests = promise.blocks_for(len(known.ends), share)
-        return promise.of_slack(windows.slack(known, self._question), known.ends, share, self._tick)
+        return promise.of_slack(windows.slack(known, self._question), known.ends, share, self._tick, asked)
 
     # -- results
 

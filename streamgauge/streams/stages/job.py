@@ -158,8 +158,7 @@ def _arguments(stage: str) -> argparse.Namespace:
     parser.add_argument("--artifacts", default=os.environ.get("STREAMGAUGE_ARTIFACTS", "artifacts"))
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--overrides", default="{}", help="JSON: see config.Overrides")
-    if scope in ("experiment", "cell"):
-        parser.add_argument("--experiment", required=True)
-    for key in {"cell": ("workload", "system"), "pair": ("baseline", "candidate")}.get(scope, ()):
+    of = {"workload": ("workload",), "experiment": ("experiment",), "cell": ("experiment", "workload", "system")}
+    for key in {**of, "pair": ("baseline", "candidate")}.get(scope, ()):
         parser.add_argument(f"--{key}", required=True)
     return parser.parse_args()
