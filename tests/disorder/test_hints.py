@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.config import Nexmark, TimeColumn
@@ -337,6 +337,7 @@ def test_counts_without_some(times: list[int], sizes: list[int], low: int, width
 
 
 @settings(max_examples=200, deadline=None)
+@example([0, -9_208_512_000_000_000_001], [1], "s")
 @given(TIMES, SIZES, st.sampled_from(["s", "ms", "ns"]))
 def test_blocks_make_no_difference(times: list[int], sizes: list[int], unit: Any) -> None:
     origin = Origin("ns", TimeColumn(column="t", unit=unit))
