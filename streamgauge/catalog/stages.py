@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -103,7 +103,7 @@ def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
     outside = tuple(stage_of(name) for name in sections if name not in BY_NAME)
     has_cells = bool(benchmark.all_cells())
     return [
-        replace(stage, reads=_reads(stage, outside, in_turns=bool(in_turns)))
+        replace(stage, reads=_reads(stage, outside, sections, in_turns=bool(in_turns)))
         for stage in (*STAGES[: last + 1], *outside, *STAGES[last + 1 :])
         if (has_cells or (stage.scope != "cell" and not stage.in_turns))
         and (not stage.is_measurement or stage.name in sections)
@@ -114,11 +114,12 @@ def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
     ]
 
 
-def _reads(stage: Stage, outside: tuple[Stage, ...], *, in_turns: bool) -> tuple[str, ...]:
+def _reads(stage: Stage, outside: tuple[Stage, ...], sections: Container[str], *, in_turns: bool) -> tuple[str, ...]:
     """Kinds that a stage of a run reads. Where cells take turns, the stage turns writes what some measurements do."""
     turned = _TURNED if in_turns and stage.is_measurement else ()
-    reads = dict.fromkeys("turns" if kind in turned else kind for kind in stage.reads)
-    others = [one.writes for one in outside] if {*MEASUREMENTS.built_in} <= {*reads} else []
+    asked = [kind for kind in stage.reads if kind not in MEASUREMENTS.built_in or kind in sections]
+    reads = dict.fromkeys("turns" if kind in turned else kind for kind in asked)
+    others = [one.writes for one in outside] if {*MEASUREMENTS.built_in} <= {*stage.reads} else []
     return (*reads, *others)
 
 

@@ -137,6 +137,10 @@ class Adapter(ABC):
         """CPU seconds since the start; None where they are not known."""
         return None
 
+    def vitals(self) -> Mapping[str, float]:
+        """Returns what it uses at this moment, by the names of `measure/vitals.py`; what is not known is left out."""
+        return {}
+
     def handed_on(self) -> bool:
         """True once a link has handed on the backlog of a trial's start; the trial ends no earlier."""
         return True

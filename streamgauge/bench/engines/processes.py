@@ -75,6 +75,10 @@ class Session:
         self._look()
         return self._peak_rss_bytes
 
+    def vitals(self) -> dict[str, float]:
+        """Resident memory of all processes, in bytes, and open files of the one that has most."""
+        return {"resident_memory": self.rss_bytes(), "open_files": max(map(open_files, self.processes()), default=0)}
+
     def forget_peak(self) -> None:
         with self._lock:
             self._peak_rss_bytes = 0
@@ -173,6 +177,13 @@ class Session:
             if not missing:
                 return True
         return False
+
+
+def open_files(process: psutil.Process) -> int:
+    """Number of files that a process has open; 0 if it has ended."""
+    with suppress(psutil.Error):
+        return int(process.num_fds())
+    return 0
 
 
 def _signal(pids: Collection[int], number: signal.Signals) -> None:

@@ -32,6 +32,7 @@ from streamgauge.bench.measure.output_check import compared, salted, size
 from streamgauge.bench.measure.overflow import refuse_before_1970, refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
 from streamgauge.bench.measure.telemetry import Progress
+from streamgauge.bench.measure.vitals import Look
 from streamgauge.bench.measurements.search.record import Declared
 from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
 from streamgauge.bench.search.steps import Hold
@@ -123,11 +124,13 @@ class ReadyCell:
         behind_s: float = 0.0,
         batch_noise: float | None = None,
         until_clear: bool = False,
+        vitals: Look | None = None,
     ) -> Measured:
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
-        behind_s: age of the backlog at the start, seconds. until_clear: ends the trial once its verdict is clear.
+        behind_s: age of the backlog at the start, seconds. until_clear: ends it once its verdict is clear.
+        vitals: looks at it.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -145,9 +148,9 @@ class ReadyCell:
                 self._again(self.fleet.start)
                 run = run_trial(
                     system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
-                    bounds=self._bounds(), behind_s=behind_s, batch_noise=batch_noise,
-                    over=over if until_clear else None, attempt=self._attempt(token),
-                    progress=Progress(rate), marking=self._marking(), stream=self._number,
+                    bounds=self._bounds(), behind_s=behind_s, batch_noise=batch_noise, stream=self._number,
+                    over=over if until_clear else None, attempt=self._attempt(token), marking=self._marking(),
+                    progress=Progress(rate, partial(vitals, system, self._work) if vitals else None),
                 )  # fmt: skip
             finally:
                 self._over()

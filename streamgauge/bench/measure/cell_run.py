@@ -20,7 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import here
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, Section, function_of, package_of
+from streamgauge.bench.measurements import MEASUREMENTS, Section, function_of, package_of
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
@@ -66,7 +66,8 @@ class CellRun:
     @property
     def _settings(self) -> str:
         section = self.benchmark.sections.get(self.measurement)
-        own = checked_section(self.measurement, section) if isinstance(section, OwnSection) else None
+        is_own = section is not None and self.measurement not in Benchmark.model_fields
+        own = checked_section(self.measurement, section) if section is not None and is_own else None
         return settings_hash(self.benchmark, self.cell, own)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from streamgauge import metrics
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
+Watch = Callable[[TrialStatus], None]
 
 
 def state(rate: float | None, offered: int, taken: int) -> None:
@@ -50,10 +52,14 @@ def _spread(name: str, seen: Histogram) -> None:
 class Progress:
     """Sets gauges while a trial runs, and writes a log line every few seconds."""
 
-    def __init__(self, rate: float | None) -> None:
-        self._rate, self._next = rate, time.monotonic() + PROGRESS_SECONDS
+    def __init__(self, rate: float | None, watch: Watch | None = None) -> None:
+        """watch: is called each time, too."""
+        self._rate, self._watch = rate, watch
+        self._next = time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self, seen: TrialStatus) -> None:
+        if self._watch is not None:
+            self._watch(seen)
         offered = sum(sum(driver["offered"]) for driver in seen["drivers"])
         planned = sum(sum(driver["planned"]) for driver in seen["drivers"])
         if not offered:

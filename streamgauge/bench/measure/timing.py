@@ -11,6 +11,7 @@ from typing import cast
 
 from streamgauge.base.live import about
 from streamgauge.bench.measurements import OwnSection, function_of, package_of
+from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
 from streamgauge.config import RELEASE_RATE, Benchmark
@@ -105,6 +106,13 @@ def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST, *, warm: bool = 
     runs = len(settings.fractions) + len(settings.rates)
     before_s = 0.0 if warm else pace.start_s + pace.warm * benchmark.search.warmup_seconds
     return before_s + runs * (pace.run * settings.seconds + pace.start_s)
+
+
+def soak_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds of a soak of one cell."""
+    section = benchmark.sections["soak"]
+    assert isinstance(section, Soak)
+    return pace.start_s + pace.warm * benchmark.search.warmup_seconds + section.seconds + pace.start_s
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

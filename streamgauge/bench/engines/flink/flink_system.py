@@ -125,6 +125,11 @@ class FlinkSystem(Answering):
     def cpu_seconds(self) -> float | None:
         return None if self._cluster is None else self._cluster.session.cpu_seconds()
 
+    def vitals(self) -> dict[str, float]:
+        """Returns memory, files, heap of the task managers, and the state in the last checkpoint."""
+        cluster = self._cluster
+        return {} if cluster is None else {**cluster.session.vitals(), **cluster.vitals(self._job)}
+
     def alive(self) -> bool:
         if self.failure is None and self._cluster is None:
             self.failure = "the system died: it was not started"

@@ -152,6 +152,9 @@ class JobSystem(Adapter):
         figures["software"] = {"job": self._system.version} if self._system.version else {}
         return figures
 
+    def vitals(self) -> dict[str, float]:
+        return {} if self._trial is None else self._trial.job.command.session.vitals()
+
     def alive(self) -> bool:
         trial = self._trial
         if self.failure is None and trial is not None:

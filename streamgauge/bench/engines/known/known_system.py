@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NotRequired
+
+import psutil
 
 from streamgauge.base.processes import Child
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.engines.known.settings import KnownSettings
+from streamgauge.bench.engines.processes import open_files
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
@@ -51,6 +55,7 @@ class KnownSystem(Adapter):
             interval_s=system.trigger.seconds,
             seed=system.seed,
             process=0,
+            leak_bytes_per_s=system.leak,
         )
         self._process: Child | None = None
 
@@ -90,6 +95,15 @@ class KnownSystem(Adapter):
         if code and self.failure is None:
             self.failure = f"system {self.name} ended with {code}: {process.last_error()}"
         return not code
+
+    def vitals(self) -> dict[str, float]:
+        """Returns memory and open files of the process of the trial."""
+        if self._process is None:
+            return {}
+        with suppress(psutil.Error):
+            process = psutil.Process(self._process.pid)
+            return {"resident_memory": process.memory_info().rss, "open_files": open_files(process)}
+        return {}
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 it has no worker
         """Kills the process of the trial."""

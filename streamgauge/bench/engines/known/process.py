@@ -39,6 +39,7 @@ class Wired:
     interval_s: float = 0.0  # least time between two batches
     seed: int = 0
     process: int = 1  # which process of that seed it simulates
+    leak_bytes_per_s: int = 0
     worked_s: float = 0.0  # how long it has worked in earlier trials
 
 
@@ -137,6 +138,7 @@ def _serve(
     cpu_begin_s = time.process_time()
     last_row = free_at = reported = time.monotonic()
     idle = True
+    leaked: list[bytes] = []
     readers = ThreadPoolExecutor(len(connections))  # uses all hosts' links at the same time
     side_by_side = map if len(connections) == 1 else readers.map
     while not stop.is_set():
@@ -164,6 +166,7 @@ def _serve(
                 connection.commit(dict(enumerate(at)))
             rows, batches, idle = rows + taken, batches + 1, False
         if time.monotonic() - reported > EPOCH_S:
+            leaked.append(b"x" * round(wired.leak_bytes_per_s * (time.monotonic() - reported)))
             done, reported = emitter.epoch(), time.monotonic()
             connections[0].report(attempt, done.number, done.body(clock))
         pause = wired.interval_s - (time.monotonic() - now)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from streamgauge.base.field_types import Delay
+from streamgauge.base.field_types import ByteCount, Delay
 from streamgauge.base.units import Duration
 from streamgauge.config.systems import System
 
@@ -39,6 +39,7 @@ class KnownSettings(System):
     seed: Annotated[int, Field(ge=0)] = Field(
         default=0, description="seed of its random faults; 0: a new seed for each fresh process"
     )
+    leak: ByteCount = Field(default=0, description="bytes of memory that it takes each second and never gives back")
     continuous: bool = Field(default=False, description="row by row, without micro-batches")
     pipeline: Delay = Field(
         default=Duration(0),

@@ -28,8 +28,8 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.engines.spark import queries, real_time
 from streamgauge.bench.engines.spark.connections import options_of, salts_of
-from streamgauge.bench.engines.spark.engine import checkpoint_manager, gc_seconds, one_watermark, remove, versions
-from streamgauge.bench.engines.spark.progress import batches_of
+from streamgauge.bench.engines.spark.engine import checkpoint_manager, gc_seconds, heap, one_watermark, remove, versions
+from streamgauge.bench.engines.spark.progress import batch_of, batches_of, ran
 from streamgauge.bench.engines.spark.sink import MeasuringSink
 from streamgauge.bench.engines.spark.source import Link
 from streamgauge.bench.workloads import Spec
@@ -102,6 +102,15 @@ class Application:
 
     def state(self, _: dict[str, Any]) -> dict[str, object]:
         return {"failure": self._failure()}
+
+    def vitals(self, _: dict[str, Any]) -> dict[str, object]:
+        """Returns the heap in use and its limit, and the state after the last micro-batch."""
+        found: dict[str, float] = heap(self._spark)
+        last = None if self._query is None else self._query.lastProgress
+        if last is not None and ran(report := json.loads(last.json)):
+            batch = batch_of(report, self._asked.streams)
+            found |= {name: batch[name] for name in ("state_rows", "state_bytes") if report["stateOperators"]}
+        return {"vitals": found}
 
     def end(self, command: dict[str, Any]) -> dict[str, object]:
         """Lets the query process what was offered, for at most timeout_s, and ends it; returns its figures."""
@@ -191,6 +200,7 @@ def main() -> None:
     application = Application(spark, os.environ.get("STREAMGAUGE_FILE_MANAGER", "default"))
     say({"secret": os.environ.pop("STREAMGAUGE_CONTROL_SECRET")})
     commands = {"begin": application.begin, "state": application.state, "end": application.end}
+    commands["vitals"] = application.vitals
     while (line := lines.readline()) and (command := json.loads(line))["do"] != "exit":
         try:
             say({"ok": True, **commands[command["do"]](command)})

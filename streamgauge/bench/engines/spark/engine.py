@@ -78,6 +78,12 @@ def gc_seconds(spark: SparkSession) -> float:
     return sum(int(bean.getCollectionTime()) for bean in beans) / 1000
 
 
+def heap(spark: SparkSession) -> dict[str, float]:
+    """Heap of the driver that is in use, and the largest that it may have, in bytes."""
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    return {"heap": int(runtime.totalMemory()) - int(runtime.freeMemory()), "heap_limit": int(runtime.maxMemory())}
+
+
 def remove(spark: SparkSession, folder: str) -> None:
     """Removes a folder from any file system that Spark knows; leaves what cannot be removed."""
     from py4j.protocol import Py4JError

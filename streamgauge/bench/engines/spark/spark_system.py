@@ -185,6 +185,12 @@ class SparkSystem(Adapter):
         local = self._session is not None and self._system.master.startswith("local")
         return self._session.cpu_seconds() if local and self._session is not None else None
 
+    def vitals(self) -> dict[str, float]:
+        """Returns memory, files, heap of the driver, and state; without memory and files on a cluster."""
+        told: dict[str, float] = self._ask({"do": "vitals"}, ANSWER_SECONDS).get("vitals", {})
+        local = self._session is not None and self._system.master.startswith("local")
+        return {**told, **(self._session.vitals() if local and self._session is not None else {})}
+
     def alive(self) -> bool:
         if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
             self._next_look = time.monotonic() + LOOK_SECONDS

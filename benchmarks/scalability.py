@@ -1,0 +1,82 @@
+"""Fits the scalability law to simulated rates whose law is known: how often do its intervals hold the truth?
+
+    .venv/bin/python -m benchmarks.scalability [--seeds 100] [--markdown]
+
+Each line has so many simulated systems of one law, with a rate of each process that differs by a lognormal factor.
+σ, κ: how often the 90 % interval held the coefficient. demand: how often the interval of the least cores for half of
+the largest measured rate, and for 1.2 times that rate, held the truth. error: median error of the cores for the latter.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.stats.scalability import MOST_CORES, Law, carried, fit
+
+ONE_CORE = 50_000.0
+LAWS = [(0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.05, 0.001), (0.1, 0.01), (0.02, 0.02)]
+#: numbers of cores, processes of each, and the deviation of a process's rate
+PLANS = [((1, 2, 4, 8), 3, 0.03), ((1, 2, 4, 8, 16), 3, 0.05), ((1, 2, 3, 4), 5, 0.03), ((1, 2, 4, 8), 3, 0.15)]
+
+
+def least(rate: float, contention: float, coherency: float) -> int | None:
+    """Least number of cores for a rate, by trying all."""
+    return next((n for n in range(1, MOST_CORES + 1) if carried(n, ONE_CORE, contention, coherency) >= rate), None)
+
+
+def holds(law: Law, rate: float, truth: int | None) -> bool:
+    found = law.demand(rate)
+    if truth is None:
+        return found.high is None
+    return (found.low or MOST_CORES) <= truth <= (found.high or MOST_CORES)
+
+
+def row(law: tuple[float, float], plan: tuple[tuple[int, ...], int, float], seeds: int) -> list[str]:
+    sizes, processes, deviation = plan
+    contention, coherency = law
+    held, demands, errors = np.zeros(2), np.zeros(2), list[float]()
+    fits = 0
+    rates = [carried(n, ONE_CORE, contention, coherency) for n in sizes]
+    asked = [0.5 * max(rates), 1.2 * max(rates)]
+    truths = [least(rate, contention, coherency) for rate in asked]
+    for seed in range(seeds):
+        draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
+        noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
+        found = fit([(n, rate * one) for row in noise for n, rate, one in zip(sizes, rates, row, strict=True)])
+        if not isinstance(found, Law):
+            continue
+        fits += 1
+        both = zip((found.contention, found.coherency), law, strict=True)
+        held += [one.low <= truth <= one.high for one, truth in both]
+        demands += [holds(found, rate, truth) for rate, truth in zip(asked, truths, strict=True)]
+        cores = found.demand(asked[1]).cores
+        if truths[1] is not None and cores is not None:
+            errors.append(abs(cores / truths[1] - 1))
+    shares = [f"{100 * one / fits:.0f} %" if fits else "" for one in (*held, *demands)]
+    error = f"{100 * float(np.median(errors)):.0f} %" if errors else ""
+    cores = f"{', '.join(map(str, sizes))} × {processes}"
+    return [f"{contention:g}", f"{coherency:g}", cores, f"{100 * deviation:g} %", str(fits), *shares, error]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Coverage of the scalability law's intervals")
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--markdown", action="store_true", help="print the table for docs/soak.md")
+    args = parser.parse_args()
+    names = ["σ", "κ", "cores × processes", "noise", "fitted", "σ held", "κ held", "half held", "1.2 held", "error"]
+    rows = [row(law, plan, args.seeds) for law in LAWS for plan in PLANS]
+    if args.markdown:
+        print("\n".join(f"| {' | '.join(one)} |" for one in [names, ["---"] * len(names), *rows]))
+        return
+    table = Table(*names)
+    for one in rows:
+        table.add_row(*one)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Samples what a long run may use up: memory, state, open files, disk; and knows how much of each there is."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from streamgauge.bench.driver.system import Adapter
+from streamgauge.records.driver import TrialStatus
+
+#: looks at a system during a trial; what the system writes is below the folder
+Look = Callable[[Adapter, Path, TrialStatus], None]
+
+
+class Vitals:
+    """Looks at a system every few seconds of a trial.
+
+    series: by name, pairs of seconds since the offering began and a value. limits: by name, what there is at most.
+    """
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s, self._begun, self._next = every_s, 0.0, 0.0
+        self.series: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.limits: dict[str, float] = {}
+
+    def __call__(self, system: Adapter, work: Path, status: TrialStatus) -> None:
+        """Takes a sample if it is time. work: what the system writes is below it."""
+        states = {driver["state"] for driver in status["drivers"]}
+        now = time.monotonic()
+        if states != {"started"} or now < self._next:
+            return
+        self._begun, self._next = self._begun or now, now + self._every_s
+        found = {**system.vitals(), "disk": disk_bytes(work)}
+        if not self.limits:
+            self.limits = {
+                "resident_memory": _memory_bytes(),
+                "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+                "disk": found["disk"] + shutil.disk_usage(work).free,
+            }
+        if (heap := found.pop("heap", None)) is not None:
+            found["heap_after_collection"] = heap
+        if (most := found.pop("heap_limit", None)) is not None:
+            self.limits["heap_after_collection"] = most
+        for name, value in found.items():
+            self.series[name].append((now - self._begun, value))
+
+
+def disk_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder; those that are removed meanwhile count or not."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def _memory_bytes() -> int:
+    """Memory of the host, or of the container if that has less."""
+    least = psutil.virtual_memory().total
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of cgroup v2, and of v1
+        with suppress(OSError, ValueError):
+            least = min(least, int(Path("/sys/fs/cgroup", name).read_text()))
+    return least

@@ -1,0 +1,59 @@
+"""The record of a cell's soak, `soak.json`: a long run at one rate, and the judgement of each of its series."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Outcome
+from streamgauge.records.record import Part, Record
+from streamgauge.stats.trend import Full, Kind
+
+
+class Followed(Part):
+    """A series of a long run with its judgement. Rates are in its unit an hour; None where nothing can be said."""
+
+    name: str
+    unit: str
+    kind: Kind
+    reason: str = ""
+    samples: int
+    apart: float  # so many independent samples tell as much
+    level: float | None = None  # at the end
+    per_hour: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None  # at which it is full
+    full: Full | None = None  # hours after the run
+    points: tuple[tuple[float, float], ...] = ()  # seconds since the start, and value
+
+    @property
+    def grows(self) -> bool:
+        return self.kind == "growing"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of the interval of its rate; None without both."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+class SoakRun(Record):
+    """Content of soak.json."""
+
+    plan: str
+    fraction: float | None  # of the sustainable rate; None: the file names the rate
+    rate_events_per_s: float
+    seconds: float
+    outcome: Outcome
+    valid: bool
+    reason: str = ""
+    correct: bool | None = None  # None: the output was not compared
+    lost_at_own_speed: Loss | None = None
+    offered: int = 0
+    series: tuple[Followed, ...] = ()
+    unknown: tuple[str, ...] = ()  # series that this system does not tell
+    software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def growing(self) -> list[Followed]:
+        return [one for one in self.series if one.grows]

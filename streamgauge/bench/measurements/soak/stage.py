@@ -1,0 +1,138 @@
+"""The soak stage: one long trial, whose series are judged level or growing."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamgauge.base.errors import UserError
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.vitals import Vitals
+from streamgauge.bench.measurements.latency.stage import sustainable
+from streamgauge.bench.measurements.soak.record import Followed, SoakRun
+from streamgauge.bench.measurements.soak.section import Soak
+from streamgauge.stats.trend import full, lowest, medians, trend
+
+log = logging.getLogger("streamgauge")
+Points = Sequence[tuple[float, float]]
+#: what is followed, with its unit
+UNITS = {
+    "age": "s",
+    "event_latency_p50": "ms",
+    "event_latency_p99": "ms",
+    "state_rows": "rows",
+    "state_bytes": "bytes",
+    "heap_after_collection": "bytes",
+    "resident_memory": "bytes",
+    "open_files": "files",
+    "disk": "bytes",
+}
+#: points of a series that the record keeps
+_KEPT = 300
+
+
+def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
+    """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
+    rate = section.rate or _fraction_of(cell_run, section.fraction)
+    vitals = Vitals(section.every_seconds)
+    with cell_run.ready(timing.soak_seconds(cell_run.benchmark)) as (bench, token):
+        log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
+        measured = bench.trial(rate, section.seconds, token=token, vitals=vitals)
+    run = record_of(cell_run, section, measured, vitals)
+    run.write(cell_run.directory / "soak.json")
+    log.info("  %s", sentence_of(run))
+    void = "" if run.valid else run.reason
+    for one in run.series:
+        unit, value = f"{one.unit}/h", one.per_hour
+        cell_run.keep(
+            f"soak_{one.name}_per_hour", unit, value, interval=one.interval if value is not None else None,
+            samples=one.samples, void=void or (one.reason if one.kind == "not clear" else ""), software=run.software,
+        )  # fmt: skip
+    return {"growing": [one.name for one in run.growing], "valid": run.valid, "correct": run.correct}
+
+
+def _fraction_of(cell_run: CellRun, fraction: float) -> float:
+    rate = sustainable(cell_run)
+    if rate is None:
+        raise UserError(f"soak: {cell_run.cell.name} has no rate that counts; set soak.rate, in events/s")
+    return fraction * rate
+
+
+def record_of(cell_run: CellRun, section: Soak, measured: Measured, vitals: Vitals) -> SoakRun:
+    """The record of the run that was watched."""
+    seen, details = measured.observation, measured.run.details
+    over_time = _of_trial(measured) | vitals.series
+    limits = vitals.limits | {"age": cell_run.benchmark.search.max_age.seconds}
+    known = [name for name in UNITS if over_time.get(name)]
+    drained = details.get("drained") is not False
+    return SoakRun(
+        plan=cell_run.plan_key,
+        fraction=None if section.rate else section.fraction,
+        rate_events_per_s=seen.rate_events_per_s,
+        seconds=section.seconds,
+        outcome=measured.verdict.outcome,
+        valid=seen.invalid is None and not seen.overflow and drained,
+        reason=seen.invalid or measured.verdict.reason,
+        correct=measured.correct,
+        lost_at_own_speed=measured.lost_at_own_speed,
+        offered=seen.offered,
+        series=tuple(followed(name, over_time[name], limits.get(name), len(known)) for name in known),
+        unknown=tuple(name for name in UNITS if name not in known),
+        software=software_of(details),
+    )
+
+
+def _of_trial(measured: Measured) -> dict[str, Points]:
+    """Age and latencies over time, as driver and sink have seen them."""
+    epochs = measured.run.details.get("epochs", ())
+    series: dict[str, Points] = {"age": [(one.at_s, one.age_s) for one in measured.observation.clock if one.warm]}
+    for quantile in ("p50", "p99"):
+        found = [(epoch["at_s"], epoch["event_latency_ns"][quantile]) for epoch in epochs if epoch["steady"]]
+        series[f"event_latency_{quantile}"] = [(at, ns / 1e6) for at, ns in found if at is not None and ns is not None]
+    return series
+
+
+def followed(name: str, points: Points, limit: float | None, series: int) -> Followed:
+    """Judges a series. series: number of those that are judged together."""
+    at, values = np.array(points).T
+    at, values = lowest(at, values) if name == "heap_after_collection" else (at, values)
+    found = trend(at, values, series=series)
+    kept = medians(at, values, _KEPT)
+    return Followed(
+        name=name,
+        unit=UNITS[name],
+        kind=found.kind,
+        reason=found.reason,
+        samples=found.samples,
+        apart=found.apart,
+        level=found.level,
+        per_hour=found.per_hour,
+        low=_finite(found.low),
+        high=_finite(found.high),
+        limit=limit,
+        full=full(found, limit) if limit is not None else None,
+        points=tuple(zip(*(part.tolist() for part in kept), strict=True)),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def sentence_of(run: SoakRun) -> str:
+    """Says what grows, at what rate, and when it would be full."""
+    if not run.valid:
+        return f"invalid: {run.reason}"
+    if not run.growing:
+        unclear = [one.name for one in run.series if one.kind == "not clear"]
+        return "nothing grows" + (f"; not clear: {', '.join(unclear)}" if unclear else "")
+    parts = []
+    for one in run.growing:
+        full_text = "" if one.full is None else f", full after {one.full.hours:.3g} h"
+        parts.append(f"{one.name} grows by {one.per_hour:.4g} {one.unit} an hour{full_text}")
+    return "; ".join(parts)

@@ -1,0 +1,163 @@
+"""The measurement soak with the known system, which leaks as much memory as it is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.vitals import disk_bytes
+from streamgauge.bench.measurements.soak.record import SoakRun
+from streamgauge.bench.measurements.soak.stage import followed, sentence_of
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.results.report import cells_section
+from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
+from streamgauge.results.report.run_records import Records
+from tests.measure.benches import CELL, Bench, write_bench
+from tests.metrics.backend import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 2**20
+
+
+def bench_of(place: Path, leak: str = "0", **section: Any) -> Bench:
+    """A system that carries 40,000 events/s and leaks so many bytes a second."""
+    asked = {"rate": 2000, "minutes": 0.4, "every_seconds": 0.5, **section}
+    known = {
+        "name": "known",
+        "engine": "known",
+        "capacity": 40_000,
+        "trigger": "50ms",
+        "batch_rows": 2000,
+        "leak": leak,
+    }
+    return write_bench(place, systems=[known], soak=asked)
+
+
+def soaked(bench: Bench) -> SoakRun:
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    measure("soak", cell_run)
+    return SoakRun.read(cell_run.directory / "soak.json")
+
+
+def judged_of(run: SoakRun) -> int:
+    return sum(one.kind != "not clear" for one in run.series)
+
+
+def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, "4 MiB")
+    run = soaked(bench)
+    assert (run.valid, run.reason.count("invalid")) == (True, 0)
+    assert [one.name for one in run.growing] == ["resident_memory"]
+    [memory] = run.growing
+    assert memory.per_hour == pytest.approx(3600 * 4 * MIB, rel=0.1)
+    assert memory.low is not None
+    assert memory.high is not None
+    assert memory.low <= memory.per_hour <= memory.high
+    assert (memory.full is not None, memory.limit is not None, memory.level is not None) == (True, True, True)
+    assert memory.full.hours == pytest.approx((memory.limit - memory.level) / memory.per_hour)  # type: ignore[operator, union-attr]
+    assert {"age", "event_latency_p50", "event_latency_p99", "open_files", "disk"} <= {one.name for one in run.series}
+    assert set(run.unknown) == {"state_rows", "state_bytes", "heap_after_collection"}
+    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    grown = figures["soak_resident_memory_per_hour"]
+    assert (grown["value"], grown["unit"], grown["valid"]) == (memory.per_hour, "bytes/h", True)
+    assert (grown["low"], grown["high"]) == (memory.low, memory.high)
+    records = Records(bench.benchmark, bench.store, "r")
+    shown = cells_section.section(records).parts[0].blocks
+    [tiles] = [block for block in shown if isinstance(block, Tiles)]
+    assert tiles.tiles[0] == ("grows in a long run", f"1 of {judged_of(run)}", "resident memory")
+    [table] = [block for block in shown if isinstance(block, Table)]
+    judged = {plain(row[0]): plain(row[3]) for row in table.rows}
+    assert judged == {one.name.replace("_", " "): one.kind for one in run.series}
+
+
+def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path)
+    directory = bench.store.run("r")
+    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
+        with RunLog(directory).stage(stage, scope):
+            pass
+    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
+    arguments += BY_NAME["soak"].arguments(CELL.model_dump())
+    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        cell = directory / "cells" / CELL.name
+        of_job = psutil.Process(job.pid).children
+        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system")
+        started = of_job(recursive=True)
+        job.kill()
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert not alive
+    assert not (cell / "soak.json").exists()
+    assert not (directory / "results.jsonl").exists()
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert SoakRun.read(cell / "soak.json").valid
+    assert not list(cell.glob("work/trial-*"))
+    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
+    assert len(metrics) == len(set(metrics)) > 4
+    ended = RunLog(directory).latest("soak", **CELL.model_dump())
+    assert ended is not None
+    assert (ended.state, ended.outcome["valid"]) == ("done", True)
+
+
+def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
+    with_it, usual = bench_of(tmp_path, minutes=20).benchmark, timing.USUAL
+    names = [stage.name for stage in stages_of(with_it)]
+    assert names[names.index("search") :] == ["search", "latency", "soak", "report"]
+    assert timing.stage_seconds(BY_NAME["soak"], with_it, usual) == 1200 + 2 * usual.start_s  # there is no warm-up
+    without = write_bench(tmp_path).benchmark
+    assert "soak" not in [stage.name for stage in stages_of(without)]
+    assert all("soak" not in stage.reads for stage in stages_of(without))
+    assert "soak" not in without.model_dump(mode="json")
+
+
+def test_without_a_rate_it_says_what_to_do(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, rate=None)
+    with pytest.raises(
+        UserError, match=r"^e\.all\.known: no sustainable rate of this run; run the stage search first$"
+    ):
+        soaked(bench)
+    records = Records(bench.benchmark, bench.store, "r")
+    holes = [block.what for block in cells_section.section(records).parts[0].blocks if isinstance(block, Hole)]
+    assert "No soak" in holes
+
+
+def test_a_heap_is_judged_by_what_collections_leave() -> None:
+    """A heap fills within 20 s and is collected; 1 MiB more is left each minute."""
+    points = [(2.0 * n, MIB * (100 + 50 * (n % 10) / 10 + 2 * n / 60)) for n in range(600)]
+    found = followed("heap_after_collection", points, 512.0 * MIB, 9)
+    assert found.kind == "growing"
+    assert found.per_hour == pytest.approx(60 * MIB, rel=0.1)
+    assert found.full is not None
+    assert found.full.hours == pytest.approx((512 - 120) / 60, rel=0.1)
+
+
+def test_the_disk_of_a_folder_is_that_of_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_bytes(b"x" * 100_000)
+    (tmp_path / "c").write_bytes(b"x" * 50_000)
+    listed = subprocess.run(["du", "-s", "-B1", str(tmp_path / "a" / "b"), str(tmp_path / "c")], capture_output=True)
+    assert disk_bytes(tmp_path) == sum(int(line.split()[0]) for line in listed.stdout.splitlines())
+    assert disk_bytes(tmp_path / "gone") == 0
+
+
+def test_one_sentence_says_what_grows_and_when_it_is_full() -> None:
+    points = [(2.0 * n, 100.0 + n) for n in range(100)]
+    files = followed("open_files", points, 1100.0, 1)
+    given = {"plan": "p", "fraction": None, "rate_events_per_s": 1.0, "seconds": 200.0, "outcome": "sustainable"}
+    run = SoakRun.model_validate({**given, "valid": True, "series": (files,)})
+    assert sentence_of(run) == "open_files grows by 1800 files an hour, full after 0.502 h"
+    assert sentence_of(run.model_copy(update={"series": ()})) == "nothing grows"
+    assert sentence_of(run.model_copy(update={"valid": False, "reason": "it died"})) == "invalid: it died"
+    assert json.loads(run.model_dump_json())["series"][0]["kind"] == "growing"
