@@ -2,7 +2,9 @@
 
     .venv/bin/python -m benchmarks.scalability [--seeds 100] [--markdown]
 
-Each line has so many simulated systems of one law, with a rate of each process that differs by a lognormal factor.
+Each line has so many simulated systems of one law, with a rate of each process that differs by a lognormal factor. In
+lines with the noise "searched", a whole search of the known system, on a virtual clock, finds each rate: its batches
+cost 50 ms and have noise of 5 %, and its processes differ by 3 %.
 σ, κ: how often the 90 % interval held the coefficient. demand: how often the interval of the least cores for half of
 the largest measured rate, and for 1.2 times that rate, held the truth. error: median error of the cores for the latter.
 """
@@ -15,12 +17,22 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.simulate import calibrate
+from streamgauge.config import Search
 from streamgauge.stats.scalability import MOST_CORES, Law, carried, fit
 
 ONE_CORE = 50_000.0
+#: numbers of cores, processes of each, and the deviation of their rates; None: searches find them
+Plan = tuple[tuple[int, ...], int, float | None]
 LAWS = [(0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.05, 0.001), (0.1, 0.01), (0.02, 0.02)]
-#: numbers of cores, processes of each, and the deviation of a process's rate
-PLANS = [((1, 2, 4, 8), 3, 0.03), ((1, 2, 4, 8, 16), 3, 0.05), ((1, 2, 3, 4), 5, 0.03), ((1, 2, 4, 8), 3, 0.15)]
+PLANS: list[Plan] = [
+    ((1, 2, 4, 8), 3, 0.03),
+    ((1, 2, 4, 8, 16), 3, 0.05),
+    ((1, 2, 3, 4), 5, 0.03),
+    ((1, 2, 4, 8), 3, 0.15),
+]
+SEARCHED: Plan = ((1, 2, 4, 8), 3, None)
 
 
 def least(rate: float, contention: float, coherency: float) -> int | None:
@@ -35,7 +47,21 @@ def holds(law: Law, rate: float, truth: int | None) -> bool:
     return (found.low or MOST_CORES) <= truth <= (found.high or MOST_CORES)
 
 
-def row(law: tuple[float, float], plan: tuple[tuple[int, ...], int, float], seeds: int) -> list[str]:
+def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float, float]]:
+    """Numbers of cores, and a rate of each process on them."""
+    sizes, processes, deviation = plan
+    rates = [carried(n, ONE_CORE, *law) for n in sizes]
+    if deviation is None:
+        known = [Behaviour(rate, batch_cost_s=0.05, noise=0.05, between=0.03) for rate in rates]
+        settings = Search(processes=processes, proof_steps=0)
+        found = [calibrate(one, settings, 1, 100 * seed + n).searches[0] for n, one in zip(sizes, known, strict=True)]
+        return [(n, one.rate_events_per_s) for n, done in zip(sizes, found, strict=True) for one in done.processes]
+    draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
+    noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
+    return [(n, rate * one) for each in noise for n, rate, one in zip(sizes, rates, each, strict=True)]
+
+
+def row(law: tuple[float, float], plan: Plan, seeds: int) -> list[str]:
     sizes, processes, deviation = plan
     contention, coherency = law
     held, demands, errors = np.zeros(2), np.zeros(2), list[float]()
@@ -44,22 +70,28 @@ def row(law: tuple[float, float], plan: tuple[tuple[int, ...], int, float], seed
     asked = [0.5 * max(rates), 1.2 * max(rates)]
     truths = [least(rate, contention, coherency) for rate in asked]
     for seed in range(seeds):
-        draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
-        noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
-        found = fit([(n, rate * one) for row in noise for n, rate, one in zip(sizes, rates, row, strict=True)])
+        found = fit(points(law, plan, seed))
         if not isinstance(found, Law):
             continue
         fits += 1
         both = zip((found.contention, found.coherency), law, strict=True)
         held += [one.low <= truth <= one.high for one, truth in both]
         demands += [holds(found, rate, truth) for rate, truth in zip(asked, truths, strict=True)]
-        cores = found.demand(asked[1]).cores
-        if truths[1] is not None and cores is not None:
-            errors.append(abs(cores / truths[1] - 1))
+        demanded = found.demand(asked[1]).cores
+        if truths[1] is not None and demanded is not None:
+            errors.append(abs(demanded / truths[1] - 1))
     shares = [f"{100 * one / fits:.0f} %" if fits else "" for one in (*held, *demands)]
     error = f"{100 * float(np.median(errors)):.0f} %" if errors else ""
     cores = f"{', '.join(map(str, sizes))} × {processes}"
-    return [f"{contention:g}", f"{coherency:g}", cores, f"{100 * deviation:g} %", str(fits), *shares, error]
+    return [
+        f"{contention:g}",
+        f"{coherency:g}",
+        cores,
+        f"{100 * deviation:g} %" if deviation else "searched",
+        str(fits),
+        *shares,
+        error,
+    ]
 
 
 def main() -> None:
@@ -69,6 +101,7 @@ def main() -> None:
     args = parser.parse_args()
     names = ["σ", "κ", "cores × processes", "noise", "fitted", "σ held", "κ held", "half held", "1.2 held", "error"]
     rows = [row(law, plan, args.seeds) for law in LAWS for plan in PLANS]
+    rows += [row(law, SEARCHED, args.seeds) for law in LAWS[3:5]]
     if args.markdown:
         print("\n".join(f"| {' | '.join(one)} |" for one in [names, ["---"] * len(names), *rows]))
         return

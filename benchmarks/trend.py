@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.signal import lfilter
 from scipy.special import ndtr, stdtr
 
 from streamgauge.stats.trend import ALPHA, SETTLING, trend
@@ -31,8 +31,7 @@ def alike(draw: Draw, count: int, part: float) -> np.ndarray:
     """An AR(1) series of deviation 1 from its stationary distribution."""
     shocks = draw.standard_normal(count) * np.sqrt(1 - part**2)
     shocks[0] = draw.standard_normal()
-    series: np.ndarray = lfilter([1.0], [1.0, -part], shocks)
-    return series
+    return np.fromiter(accumulate(shocks, lambda before, shock: part * before + shock), float, count)
 
 
 def sawtooth(draw: Draw, count: int, period: float) -> np.ndarray:
