@@ -40,7 +40,8 @@ def sawtooth(draw: Draw, count: int, period: float) -> np.ndarray:
     at = np.arange(count) + draw.uniform(0, period)
     place = np.searchsorted(ends, at)
     begins = np.concatenate([[0.0], ends])
-    return 5 * (at - begins[place]) / (ends[place] - begins[place]) + 0.3 * draw.standard_normal(count)
+    filled: np.ndarray = (at - begins[place]) / (ends[place] - begins[place])
+    return 5 * filled + 0.3 * draw.standard_normal(count)
 
 
 def steps(draw: Draw, count: int) -> np.ndarray:
