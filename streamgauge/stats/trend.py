@@ -73,7 +73,7 @@ def trend(seconds: Series, values: Series, *, series: int = 1, alpha: float = AL
         kind: Kind = "level" if not slope else "growing" if slope > 0 else "falling"
         rate = slope * HOUR_S
         return Trend(kind, samples, seen.size, level, rate, rate, rate)
-    apart = seen.size / alikeness(rest)
+    apart = max(1.0, seen.size / alikeness(rest))
     if apart < LEAST_APART:
         reason = f"its samples are so alike that they tell as much as {apart:.1f}; a longer run tells more"
         return Trend("not clear", samples, apart, level, slope * HOUR_S, reason=reason)

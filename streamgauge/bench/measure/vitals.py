@@ -16,6 +16,8 @@ import psutil
 from streamgauge.bench.driver.system import Adapter
 from streamgauge.records.driver import TrialStatus
 
+#: what our part of an engine writes for the oracle grows with the run, and is not the system's
+_ACCOUNT = ".jsonl"
 #: looks at a system during a trial; what the system writes is below the folder
 Look = Callable[[Adapter, Path, TrialStatus], None]
 
@@ -54,10 +56,10 @@ class Vitals:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder; those that are removed meanwhile count or not."""
+    """Bytes of all files below a folder, but for our own accounts; those that are removed meanwhile count or not."""
     total = 0
     for place, _, names in os.walk(folder):
-        for name in names:
+        for name in (one for one in names if not one.endswith(_ACCOUNT)):
             try:
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
             except OSError:
