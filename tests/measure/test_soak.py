@@ -93,10 +93,10 @@ def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
         cell = directory / "cells" / CELL.name
         of_job = psutil.Process(job.pid).children
-        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system")
+        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system", 120)
         started = of_job(recursive=True)
         job.kill()
-    _, alive = psutil.wait_procs(started, timeout=20)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert not alive
     assert not (cell / "soak.json").exists()
     assert not (directory / "results.jsonl").exists()
