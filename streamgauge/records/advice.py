@@ -159,6 +159,38 @@ class CodeLine(Part):
     text: str
 
 
+class MeasuredDelay(Part):
+    """A watermark delay as a cell of a run: what a system carried at it, beside what the stream loses at it."""
+
+    trade: Trade
+    cell: str
+    claim: str
+    """kind of the claim about the rate"""
+    rate_events_per_s: float | None = None
+    interval: tuple[float, float] | None = None
+    """the 90 % interval of the rate"""
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    """of the event-time latency at the rate that all delays share; None if it was not sustained"""
+    state_bytes: int | None = None
+    """the largest state at that rate; None where the engine reports none"""
+    output: str
+    """whether the answers were right"""
+
+
+class MeasuredTrade(Part):
+    """The trade of an advice, measured: cells that differ in their watermark alone."""
+
+    run: str
+    system: str
+    processes: int
+    """fresh processes of each delay"""
+    latency_at_events_per_s: float
+    stream_seconds_per_second: float | None = None
+    """stream time that passes in a second at that rate"""
+    delays: tuple[MeasuredDelay, ...]
+
+
 class Advice(Record):
     """Losses of a stream at each watermark delay, the delay that is advised, and the reason."""
 

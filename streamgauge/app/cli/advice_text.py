@@ -9,7 +9,7 @@ import typer
 
 from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json
 from streamgauge.base.units import PS, Tick, moment
-from streamgauge.records.advice import Advice, PartAdvice, Trade
+from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, PartAdvice, Trade
 from streamgauge.streams.advice import words
 
 
@@ -36,6 +36,32 @@ def as_json_object(advice: Advice) -> dict[str, Any]:
         "lines": [one.model_dump() for one in advice.lines],
         "hints": hints_json(advice.hints, advice.tick),
     }
+
+
+def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
+    """Returns what --measure adds to the object; nothing without it."""
+    if measured is None:
+        return {}
+    return {
+        "measured": [_measured_delay(one, tick) for one in measured.delays],
+        "measurement": measured.model_dump(exclude={"delays"}),
+    }
+
+
+def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
+    facts = one.model_dump(mode="json", exclude={"trade", "rate_events_per_s", "p50_ms", "p99_ms"})
+    latency = {"p50_ns": one.p50_ms, "p99_ns": one.p99_ms}
+    in_ns = {name: None if ms is None else round(ms * 1e6) for name, ms in latency.items()}
+    return {**_trade(one.trade, tick), **facts, "rate": one.rate_events_per_s, **in_ns}
+
+
+def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
+    """Prints what was measured at each delay."""
+    from streamgauge.results.report import advice_measured
+
+    typer.echo(advice_measured.heading(measured))
+    _table(advice_measured.rows(measured, tick))
+    typer.echo(advice_measured.comparing(measured))
 
 
 def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:

@@ -12,14 +12,15 @@ from typing import Annotated
 import typer
 
 from streamgauge import config
-from streamgauge.app.cli import event_files, options, source_options, workplace
-from streamgauge.app.cli.advice_text import as_json_object, show
-from streamgauge.app.cli.common import AsJson
+from streamgauge.app.cli import advise_measuring, event_files, options, source_options, workplace
+from streamgauge.app.cli.advice_text import as_json_object, measured_json, show, show_measured
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson
 from streamgauge.app.cli.event_files import Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 from streamgauge.catalog.artifacts import Artifact
+from streamgauge.config.systems import DEFAULT
 from streamgauge.records.advice import Advice, Answers, PartAdvice, Question, Target
 from streamgauge.records.profile import UNMERGED, Profile
 
@@ -72,6 +73,20 @@ def advise(
         typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
     ] = None,
     page: Annotated[Path | None, typer.Option(help="also write the advice to this file, as a page of HTML")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="measure a system at the advised delay and its neighbours: minutes")
+    ] = False,
+    system: Annotated[str, typer.Option(help="with --measure: the engine, with its default settings")] = DEFAULT,
+    rate: Annotated[
+        float, typer.Option(help="with --measure: events/s at which the latency of each delay is measured")
+    ] = advise_measuring.RATE,
+    processes: Annotated[
+        int, typer.Option(min=1, max=20, help="with --measure: fresh processes of each delay")
+    ] = advise_measuring.PROCESSES,
+    run_id: Annotated[
+        str | None, typer.Option("--run", help="with --measure: name of its run, a new one, or one to go on with")
+    ] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,15 +95,23 @@ def advise(
         workplace.require_writable("--page", page, files)
     asked = Asked(window, slide, session, join, event, left, key, value, lost, windows_wrong, allowed_lateness)
     source = source_options.with_parts(source_options.source(files, reading), by, idle)
+    if measure:
+        advise_measuring.check(source, asked.window, key, value, system)
     advice = advised(source, asked, delay or [], master)
+    measured = None
+    if not as_json:
+        show(advice)
+    if measure:
+        setting = advise_measuring.Setting(system, rate, processes, run_id, artifacts)
+        measured = advise_measuring.measured(*asked.on(source), advice, setting, as_json=as_json)
+        if not as_json:
+            show_measured(measured, advice.tick)
     if page is not None:
         from streamgauge.results.report import advice_page
 
-        advice_page.write(advice, ", ".join(files), page)
+        advice_page.write(advice, ", ".join(files), page, measured)
     if as_json:
-        typer.echo(json.dumps(as_json_object(advice)))
-    else:
-        show(advice)
+        typer.echo(json.dumps(as_json_object(advice) | measured_json(measured, advice.tick)))
 
 
 def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: str | None = None) -> Advice:

@@ -270,6 +270,31 @@ def _start(
     as_json: bool,
 ) -> NoReturn:
     """Checks the benchmark, runs it, and ends the command with its exit code."""
+    code, name, store = ran(
+        file, artifacts, overrides, master=master, run_id=run_id, only=only, alone=alone, as_json=as_json
+    )
+    if as_json:
+        records = store.run(name)
+        page = records / "index.html"
+        tell("", {"run": name, "exit_code": code, "records": records, "page": page if page.exists() else None}, True)
+    raise typer.Exit(code)
+
+
+def ran(
+    file: Path,
+    artifacts: Path,
+    overrides: dict[str, Any],
+    *,
+    master: str | None = None,
+    run_id: str | None = None,
+    only: str | None = None,
+    alone: bool = False,
+    as_json: bool,
+) -> tuple[int, str, Store]:
+    """Checks the benchmark and runs it; returns the exit code, the run's name and its store. Raises UserError.
+
+    as_json: what it tells goes to standard error.
+    """
     benchmark = config.load(file, options.parse(config.Overrides, overrides, "overrides"))
     from streamgauge.catalog import preflight
     from streamgauge.streams.stages import reach
@@ -287,11 +312,13 @@ def _start(
             code = STOPPED
         if code == STOPPED and not alone:
             typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
-    if as_json:
-        records = store.run(name)
-        page = records / "index.html"
-        tell("", {"run": name, "exit_code": code, "records": records, "page": page if page.exists() else None}, True)
-    raise typer.Exit(code)
+    return code, name, store
+
+
+def new_name(benchmark: config.Benchmark) -> str:
+    """A name for a new run, which no other has."""
+    name: str = _airflow_runner().new_name(benchmark)
+    return name
 
 
 def _resuming(given: list[str], name: str | None) -> str:

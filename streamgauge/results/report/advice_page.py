@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamgauge.base.units import moment
-from streamgauge.records.advice import Advice
-from streamgauge.results.report import advice_charts
+from streamgauge.records.advice import Advice, MeasuredTrade
+from streamgauge.results.report import advice_charts, advice_measured
 from streamgauge.results.report.advice_charts import table
 from streamgauge.results.report.blocks import Block, Code, Note, Outcome, Section
 from streamgauge.results.report.layout import fill, publish
@@ -16,7 +16,7 @@ from streamgauge.streams.advice import words
 _PARTS = 100
 
 
-def write(advice: Advice, source: str, path: Path) -> None:
+def write(advice: Advice, source: str, path: Path, measured: MeasuredTrade | None = None) -> None:
     """Writes the page of the advice on a source. Raises UserError if it cannot be written."""
     span = advice.event_time
     meta = [
@@ -27,7 +27,10 @@ def write(advice: Advice, source: str, path: Path) -> None:
     ]
     outcome = Outcome("open" if advice.advised is None else "good", words.headline(advice), [])
     lead = "How long a job shall wait for late events, and what it loses at each watermark delay."
-    publish(path, fill("Watermark delay", lead, meta, outcome, _sections(advice)))
+    sections = _sections(advice)
+    if measured is not None:
+        sections.insert(1, advice_measured.section(measured, advice))
+    publish(path, fill("Watermark delay", lead, meta, outcome, sections))
 
 
 def _sections(advice: Advice) -> list[Section]:

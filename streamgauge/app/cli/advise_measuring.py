@@ -1,0 +1,160 @@
+"""Option --measure of advise: the advised delay and its neighbours as cells of a run, which differ in it alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import planning
+from streamgauge.app.cli.common import store_at
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
+from streamgauge.base.live import tell
+from streamgauge.base.places import here
+from streamgauge.base.units import PS, Duration, Tick
+from streamgauge.config.systems import ENGINES
+from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Question, Trade
+
+#: events/s of the latency runs, which small engines carry too; processes from which a rate has an interval
+RATE, PROCESSES = 5_000.0, 3
+#: most delays that are measured
+_MOST = 5
+_FILE, _EXPERIMENT, _QUERY = "measure.json", "as_it_came", "windowed_aggregation"
+#: short windows, and no proof of the rate
+_SEARCH = {
+    "warmup_seconds": 10.0, "window_seconds": 1.0, "window_error": 0.1, "proof_steps": 0, "yardstick": False,
+    "in_turns": True,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured, and where it is kept."""
+
+    system: str
+    rate: float = RATE
+    processes: int = PROCESSES
+    run: str | None = None
+    artifacts: Path = Path("artifacts")
+
+
+def check(source: config.Source, window: str | None, key: str | None, value: str | None, system: str) -> None:
+    """Raises UserError for what cannot be measured, before anything is read."""
+    if window is None or key is None or value is None:
+        missing = next(name for name, given in (("window", window), ("key", key), ("value", value)) if given is None)
+        raise UserError(
+            f"--{missing}: this option is missing; --measure wants it, as it measures sums of windows by key"
+        )
+    if source.kafka is not None:
+        raise UserError("--measure: found a topic, allowed: files")
+    if system not in ENGINES.names():
+        raise UserError(f"--system: found {system!r}, allowed: {', '.join(ENGINES.names())}")
+
+
+def delays_of(advice: Advice) -> tuple[Trade, ...]:
+    """The advised delay, those of the curve nearest to half and to twice of it, and what was asked, or 0.
+
+    Raises UserError if these are fewer than two.
+    """
+    delays = [one.delay for one in advice.curve]
+    chosen: list[int] = []
+    if advice.advised is not None:
+        best = advice.advised.delay
+        below, above = [one for one in delays if 0 < one < best], [one for one in delays if one > best]
+        chosen = [best, *sorted(below, key=lambda one: abs(2 * one - best))[:1]]
+        chosen += sorted(above, key=lambda one: abs(one - 2 * best))[:1]
+    chosen = [*dict.fromkeys([*chosen, *(advice.asked or (0,))])][:_MOST]
+    if len(chosen) < 2:
+        raise UserError("--measure: found one delay, allowed: from 2 on; name --lost, or --delay more than once")
+    return tuple(one for one in advice.curve if one.delay in chosen)
+
+
+def benchmark_of(
+    source: config.Source, question: Question, trades: tuple[Trade, ...], tick: Tick, setting: Setting
+) -> config.Benchmark:
+    """The benchmark whose cells differ in their watermark alone. Raises UserError."""
+    slide = Duration(question.slide * PS[tick]) if question.answers == "sliding" else None
+    workloads = [
+        {
+            "name": _name(trade, tick), "query": _QUERY, "key": question.key, "value": question.value,
+            "window": Duration(question.length * PS[tick]), "slide": slide,
+            "watermark": Duration(trade.delay * PS[tick]),
+        }
+        for trade in trades
+    ]  # fmt: skip
+    raw = {
+        "name": "advice",
+        "description": "An advised watermark delay and its neighbours. Each has fresh processes, in turns",
+        "source": source,
+        "experiments": [{"name": _EXPERIMENT, "target": "source"}],
+        "workloads": workloads,
+        "systems": [{"name": setting.system, "engine": setting.system}],
+        "search": {**_SEARCH, "processes": setting.processes},
+        "latency": {"fractions": [], "rates": [setting.rate], "seconds": 8.0},
+    }
+    return config.parse(config.Benchmark, raw, "--measure")
+
+
+def _name(trade: Trade, tick: Tick) -> str:
+    ps = trade.delay * PS[tick]
+    if ps % PS["ms"]:
+        raise UserError(f"--delay: found {Duration(ps)}, allowed with --measure: whole milliseconds")
+    return f"wait_{ps // PS['ms']}ms"
+
+
+def measured(
+    source: config.Source, question: Question, advice: Advice, setting: Setting, *, as_json: bool
+) -> MeasuredTrade:
+    """Measures the delays in a run of their own. Raises UserError; ends the command if the run did."""
+    from streamgauge.bench.measure import timing
+
+    trades = delays_of(advice)
+    benchmark = benchmark_of(source, question, trades, advice.tick, setting)
+    store = store_at(setting.artifacts)
+    name = setting.run or planning.new_name(benchmark)
+    file = here(store.run(name)) / _FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, benchmark.model_dump(mode="json"))
+    tell(f"measuring {len(trades)} delays: {timing.summary(benchmark)}", sys.stderr)
+    code, *_ = planning.ran(file, setting.artifacts, {}, run_id=name, alone=True, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
+    return result(config.load(file), setting, trades, advice.tick, name)
+
+
+def result(
+    benchmark: config.Benchmark, setting: Setting, trades: tuple[Trade, ...], tick: Tick, name: str
+) -> MeasuredTrade:
+    """What a run has measured at each delay."""
+    from streamgauge.results.report import degrees
+    from streamgauge.results.report.run_records import Records
+
+    records = Records(benchmark, store_at(setting.artifacts), name)
+    by_workload = {record.cell.workload: record for record in records.cells}
+    records.require_sound()
+    delays, speeds = [], []
+    for trade in trades:
+        record = by_workload[_name(trade, tick)]
+        latency = degrees.at_common_rate(record, setting.rate)
+        speeds += [latency.stream_seconds_per_second] if latency else []
+        delays.append(
+            MeasuredDelay(
+                trade=trade,
+                cell=record.cell.name,
+                claim=record.claim.kind,
+                rate_events_per_s=record.rate,
+                interval=record.claim.interval if record.rate else None,
+                p50_ms=degrees.latency_ms(latency, "p50"),
+                p99_ms=degrees.latency_ms(latency, "p99"),
+                state_bytes=degrees.state_of(record)[0],
+                output=record.output,
+            )
+        )
+    return MeasuredTrade(
+        run=name, system=setting.system, processes=setting.processes, latency_at_events_per_s=setting.rate,
+        stream_seconds_per_second=next(filter(None, speeds), None), delays=tuple(delays),
+    )  # fmt: skip
