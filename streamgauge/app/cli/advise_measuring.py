@@ -122,6 +122,7 @@ def measured(
     tell(f"measuring {len(trades)} delays: {timing.summary(benchmark)}", sys.stderr)
     code, *_ = planning.ran(file, setting.artifacts, {}, run_id=name, alone=True, as_json=as_json)
     if code:
+        tell(f"to go on: the same command with --run {name}", sys.stderr)
         raise typer.Exit(code)
     return result(config.load(file), setting, trades, advice.tick, name)
 
