@@ -32,14 +32,15 @@ def advice() -> Advice:
 def test_the_cells_differ_in_their_watermark_alone_and_the_file_says_the_same(advice: Advice, tmp_path: Path) -> None:
     source, question = ASKED.on(source_options.source([FLIGHTS], READING))
     trades = advise_measuring.delays_of(advice)
-    made = advise_measuring.benchmark_of(source, question, trades, advice.tick, Setting("flink", processes=2))
+    made = advise_measuring.benchmark_of(source, question, trades, advice.tick, Setting("flink", processes=2), 110)
+    assert advise_measuring.rate_of(advice, trades) == 110  # 26,475 events in 2,655,480 s, of which 6 h pass in 2 s
     watermarks = [one.watermark.to("ms") for one in made.workloads]
     assert watermarks == [0, 7_200_000, 11_700_001, 21_600_000]  # 0, near half, the advised one, near twice
     assert len({one.model_copy(update={"name": "", "watermark": 0}) for one in made.workloads}) == 1
     assert [cell.name for cell in made.all_cells()][2] == "as_it_came.wait_11700001ms.flink"
     assert all(len(group) == 1 for group in made.sharing(made.all_cells()))  # a query keeps its watermark
     assert (made.search.in_turns, made.search.processes) == (True, 2)
-    assert (made.latency.fractions, made.latency.rates) == ((), (5000.0,))
+    assert (made.latency.fractions, made.latency.rates) == ((), (110.0,))
     assert made.experiments[0].target == "source"
     write_json(tmp_path / "measure.json", made.model_dump(mode="json"))
     assert config.load(tmp_path / "measure.json") == made

@@ -78,8 +78,12 @@ def advise(
     ] = False,
     system: Annotated[str, typer.Option(help="with --measure: the engine, with its default settings")] = DEFAULT,
     rate: Annotated[
-        float, typer.Option(help="with --measure: events/s at which the latency of each delay is measured")
-    ] = advise_measuring.RATE,
+        float | None,
+        typer.Option(
+            help="with --measure: events/s at which each delay's latency is measured",
+            show_default="the longest delay passes in 2 s",
+        ),
+    ] = None,
     processes: Annotated[
         int, typer.Option(min=1, max=20, help="with --measure: fresh processes of each delay")
     ] = advise_measuring.PROCESSES,

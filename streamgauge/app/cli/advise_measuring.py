@@ -19,15 +19,17 @@ from streamgauge.base.units import PS, Duration, Tick
 from streamgauge.config.systems import ENGINES
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Question, Trade
 
-#: events/s of the latency runs, which small engines carry too; processes from which a rate has an interval
-RATE, PROCESSES = 5_000.0, 3
+#: processes from which a rate has an interval
+PROCESSES = 3
+#: seconds in which the longest delay passes in a latency run, and the events/s allowed for it
+_DELAY_S, _LEAST, _MOST_RATE = 2.0, 100.0, 20_000.0
 #: most delays that are measured
 _MOST = 5
 _FILE, _EXPERIMENT, _QUERY = "measure.json", "as_it_came", "windowed_aggregation"
 #: short windows, and no proof of the rate
 _SEARCH = {
-    "warmup_seconds": 10.0, "window_seconds": 1.0, "window_error": 0.1, "proof_steps": 0, "yardstick": False,
-    "in_turns": True,
+    "max_age": "2s", "warmup_seconds": 8.0, "window_seconds": 0.5, "window_error": 0.1, "proof_steps": 0,
+    "yardstick": False, "in_turns": True,
 }  # fmt: skip
 
 
@@ -36,7 +38,8 @@ class Setting:
     """What is measured, and where it is kept."""
 
     system: str
-    rate: float = RATE
+    rate: float | None = None
+    """events/s of the latency runs; by default such that delays matter in them"""
     processes: int = PROCESSES
     run: str | None = None
     artifacts: Path = Path("artifacts")
@@ -73,10 +76,20 @@ def delays_of(advice: Advice) -> tuple[Trade, ...]:
     return tuple(one for one in advice.curve if one.delay in chosen)
 
 
+def rate_of(advice: Advice, trades: tuple[Trade, ...]) -> float:
+    """The rate at which the longest delay passes in about two seconds, as far as allowed, in two digits."""
+    span = max(1, advice.event_time.max - advice.event_time.min)
+    rate = advice.events / span * trades[-1].delay / _DELAY_S
+    return float(f"{min(_MOST_RATE, max(_LEAST, rate)):.2g}")
+
+
 def benchmark_of(
-    source: config.Source, question: Question, trades: tuple[Trade, ...], tick: Tick, setting: Setting
+    source: config.Source, question: Question, trades: tuple[Trade, ...], tick: Tick, setting: Setting, rate: float
 ) -> config.Benchmark:
-    """The benchmark whose cells differ in their watermark alone. Raises UserError."""
+    """The benchmark whose cells differ in their watermark alone. Raises UserError.
+
+    rate: events/s of the latency runs.
+    """
     slide = Duration(question.slide * PS[tick]) if question.answers == "sliding" else None
     workloads = [
         {
@@ -94,7 +107,7 @@ def benchmark_of(
         "workloads": workloads,
         "systems": [{"name": setting.system, "engine": setting.system}],
         "search": {**_SEARCH, "processes": setting.processes},
-        "latency": {"fractions": [], "rates": [setting.rate], "seconds": 8.0},
+        "latency": {"fractions": [], "rates": [rate], "seconds": 20.0},
     }
     return config.parse(config.Benchmark, raw, "--measure")
 
@@ -113,7 +126,8 @@ def measured(
     from streamgauge.bench.measure import timing
 
     trades = delays_of(advice)
-    benchmark = benchmark_of(source, question, trades, advice.tick, setting)
+    rate = rate_of(advice, trades) if setting.rate is None else setting.rate
+    benchmark = benchmark_of(source, question, trades, advice.tick, setting, rate)
     store = store_at(setting.artifacts)
     name = setting.run or planning.new_name(benchmark)
     file = here(store.run(name)) / _FILE
@@ -134,13 +148,14 @@ def result(
     from streamgauge.results.report import degrees
     from streamgauge.results.report.run_records import Records
 
+    (rate,) = benchmark.latency.rates
     records = Records(benchmark, store_at(setting.artifacts), name)
     by_workload = {record.cell.workload: record for record in records.cells}
     records.require_sound()
     delays, speeds = [], []
     for trade in trades:
         record = by_workload[_name(trade, tick)]
-        latency = degrees.at_common_rate(record, setting.rate)
+        latency = degrees.at_common_rate(record, rate)
         speeds += [latency.stream_seconds_per_second] if latency else []
         delays.append(
             MeasuredDelay(
@@ -156,6 +171,6 @@ def result(
             )
         )
     return MeasuredTrade(
-        run=name, system=setting.system, processes=setting.processes, latency_at_events_per_s=setting.rate,
+        run=name, system=setting.system, processes=setting.processes, latency_at_events_per_s=rate,
         stream_seconds_per_second=next(filter(None, speeds), None), delays=tuple(delays),
     )  # fmt: skip
