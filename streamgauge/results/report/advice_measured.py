@@ -78,7 +78,9 @@ def _picture(measured: MeasuredTrade, advice: Advice) -> dict[str, object]:
         number, top = str(nth + 1) if nth else "", 1 - nth / len(panels)
         spread = _spread(measured) if title.startswith("rate") else {}
         traces.append(line(title, names, values, nth, mode="lines+markers", yaxis=f"y{number}", **spread))
-        axes[f"yaxis{number}"] = axis(title, rangemode="tozero", domain=[top - 0.8 / len(panels), top])
+        axes[f"yaxis{number}"] = axis(title, rangemode="tozero", domain=[top - 0.8 / len(panels), top]) | {
+            "title": {"text": title, "font": {"size": 11}}
+        }
     lowest = f"y{len(panels)}" if len(panels) > 1 else "y"
     first = axes.pop("yaxis")
     delays = axis("watermark delay", type="category", anchor=lowest)
