@@ -35,7 +35,7 @@ _SEARCH = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured, and where it is kept."""
+    """Settings of the measurement, and the place where it is kept."""
 
     system: str
     rate: float | None = None
@@ -144,7 +144,7 @@ def measured(
 def result(
     benchmark: config.Benchmark, setting: Setting, trades: tuple[Trade, ...], tick: Tick, name: str
 ) -> MeasuredTrade:
-    """What a run has measured at each delay."""
+    """The figures that a run has measured at each delay."""
     from streamgauge.results.report import degrees
     from streamgauge.results.report.run_records import Records
 
