@@ -12,6 +12,7 @@ from streamgauge.base.field_types import Model, Name
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
+from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.config.limits import Retention, Timeouts
 from streamgauge.config.measuring import Promise, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
@@ -70,6 +71,9 @@ class Benchmark(Model):
     search: Search = Field(default=Search(), description="settings of the search for the sustainable rate")
     latency: Latency = Field(
         default=Latency(), description="runs at fractions of the sustainable rate, which measure latency"
+    )
+    soak: Soak | None = Field(
+        default=None, description="settings of a long run of each cell; without them there is none"
     )
     release: Release | None = Field(
         default=None, description="settings of the release check; without them there is none"
