@@ -16,6 +16,7 @@ from streamgauge.app.cli.source_options import Reading
 from streamgauge.base.jsonl import write_json
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade
 from streamgauge.results.report import advice_measured
+from streamgauge.results.report.blocks import Chart
 from tests.cli.test_advise import FLIGHTS, READ
 from tests.command import Call, run
 
@@ -78,7 +79,8 @@ def test_rows_of_a_known_result_claim_no_difference_that_one_process_cannot_show
     }  # fmt: skip
     assert (second["rate"], second["interval"], second["p99_ns"]) == (None, None, None)
     section = advice_measured.section(measured, advice)
-    figure = json.loads(json.dumps(section.blocks[0].figure))  # type: ignore[union-attr]
+    (chart,) = (block for block in section.blocks if isinstance(block, Chart))
+    figure = json.loads(json.dumps(chart.figure))
     assert [(one["yaxis"], one["x"]) for one in figure["data"]] == [
         (axis, ["0 s", "2 h"]) for axis in ("y", "y2", "y3", "y4")
     ]

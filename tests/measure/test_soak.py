@@ -64,8 +64,10 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     assert memory.low is not None
     assert memory.high is not None
     assert memory.low <= memory.per_hour <= memory.high
-    assert (memory.full is not None, memory.limit is not None, memory.level is not None) == (True, True, True)
-    assert memory.full.hours == pytest.approx((memory.limit - memory.level) / memory.per_hour)  # type: ignore[operator, union-attr]
+    assert memory.full is not None
+    assert memory.limit is not None
+    assert memory.level is not None
+    assert memory.full.hours == pytest.approx((memory.limit - memory.level) / memory.per_hour)
     assert {"age", "event_latency_p50", "event_latency_p99", "open_files", "disk"} <= {one.name for one in run.series}
     assert set(run.unknown) == {"state_rows", "state_bytes", "heap_after_collection"}
     figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}

@@ -244,7 +244,8 @@ def run(
         "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
     }  # fmt: skip
     overrides = {key: value for key, value in raw.items() if value is not None}
-    _start(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
+    outcome = ran(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
+    _end(outcome, as_json=as_json)
 
 
 def demo(
@@ -255,24 +256,12 @@ def demo(
 
     It ends with a page. Its figures only show what a run prints: too little is measured for a finding.
     """
-    _start(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json)
+    _end(ran(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json), as_json=as_json)
 
 
-def _start(
-    file: Path,
-    artifacts: Path,
-    overrides: dict[str, Any],
-    *,
-    master: str | None = None,
-    run_id: str | None = None,
-    only: str | None = None,
-    alone: bool = False,
-    as_json: bool,
-) -> NoReturn:
-    """Checks the benchmark, runs it, and ends the command with its exit code."""
-    code, name, store = ran(
-        file, artifacts, overrides, master=master, run_id=run_id, only=only, alone=alone, as_json=as_json
-    )
+def _end(outcome: tuple[int, str, Store], *, as_json: bool) -> NoReturn:
+    """Ends the command with the exit code of a run. as_json: names its records and its page first."""
+    code, name, store = outcome
     if as_json:
         records = store.run(name)
         page = records / "index.html"

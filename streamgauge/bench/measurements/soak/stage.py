@@ -101,21 +101,21 @@ def followed(name: str, points: Points, limit: float | None, series: int) -> Fol
     """Judges a series. series: number of those that are judged together."""
     at, values = np.array(points).T
     at, values = lowest(at, values) if name == "heap_after_collection" else (at, values)
-    found = trend(at, values, series=series)
+    course = trend(at, values, series=series)
     kept = medians(at, values, _KEPT)
     return Followed(
         name=name,
         unit=UNITS[name],
-        kind=found.kind,
-        reason=found.reason,
-        samples=found.samples,
-        apart=found.apart,
-        level=found.level,
-        per_hour=found.per_hour,
-        low=_finite(found.low),
-        high=_finite(found.high),
+        kind=course.kind,
+        reason=course.reason,
+        samples=course.samples,
+        apart=course.apart,
+        level=course.level,
+        per_hour=course.per_hour,
+        low=_finite(course.low),
+        high=_finite(course.high),
         limit=limit,
-        full=full(found, limit) if limit is not None else None,
+        full=full(course, limit) if limit is not None else None,
         points=tuple(zip(*(part.tolist() for part in kept), strict=True)),
     )
 
