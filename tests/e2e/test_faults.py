@@ -291,7 +291,7 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on_and_a_full_di
     filler = fill(small_disk)
     full.send_signal(signal.SIGCONT)
     out, said = full.communicate(timeout=60)
-    finished = windows.read_text()
+    finished, kept = windows.read_text(), len(of_process(2))
     told = [line for line in said.splitlines() if line.startswith("streamgauge: ")]
     assert (full.returncode, out, len(told)) == (2, "", 1), said
     assert told[0].startswith(f"streamgauge: {small_disk}")
@@ -307,7 +307,9 @@ def test_a_search_killed_in_a_ladder_leaves_no_process_and_goes_on_and_a_full_di
     numbers = sorted(r["number"] for r in (*read_jsonl(windows), *found["trial_records"]))
     assert numbers == list(range(1, len(numbers) + 1))
     assert {record["window"]["life"] for record in of_process(1)} == {1}, "a complete process stays"
-    assert {record["window"]["life"] for record in of_process(2)} == {2, 3, 4}, "the lost one is measured again"
+    # its ladder may have been whole when the disk was full, and then nothing of it is lost
+    lives = [record["window"]["life"] for record in of_process(2)]
+    assert (set(lives[:kept]), set(lives[kept:]) <= {4}) == ({2, 3}, True), "the lost one is measured again"
     assert found["sustainable_rate_events_per_s"] == pytest.approx(20_000, rel=0.1)
     assert ([one["process"] for one in found["processes"]], found["interval_of"]) == ([1, 2], "processes")
     results = read_jsonl(bench.store.root / "runs" / "r" / "results.jsonl")
