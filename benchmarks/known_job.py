@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kept import Kept
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.units import Duration
 from streamgauge.bench.measure.calibrate import bench_of, calibrate_for_real, known
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.latency.stage import figures_of
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.config import Search
 

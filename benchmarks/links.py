@@ -32,12 +32,12 @@ from rich.table import Table
 from benchmarks.kept import Kept
 from streamgauge import config
 from streamgauge.app.cli.measurements import prepared
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import HOME as KAFKA
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import Searcher
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import HOME as KAFKA
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell
 from streamgauge.records.trial import WINDOWS, MeasuredWindow

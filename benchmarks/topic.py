@@ -25,7 +25,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streamgauge.bench.publish.broker import Broker
+from streamgauge.app.services.broker import Broker
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Source
 from streamgauge.streams.keys import Scaled, events_key

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
-    from streamgauge.bench.publish.broker import Broker
-    from streamgauge.bench.publish.local_registry import LocalRegistry
+    from streamgauge.app.services.broker import Broker
+    from streamgauge.app.services.local_registry import LocalRegistry
     from streamgauge.streams.stages.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,8 +203,8 @@ everywhere = pytest.mark.parametrize(
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The one Kafka broker of all tests that do not break it."""
-    from streamgauge.bench.publish.broker import Broker
-    from streamgauge.bench.publish.java_server import HOME
+    from streamgauge.app.services.broker import Broker
+    from streamgauge.app.services.java_server import HOME
 
     is_made("kafka", HOME / ".ready")
     broker = Broker(tmp_path_factory.mktemp("broker"))
@@ -215,8 +215,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
     """The one schema registry of all tests."""
-    from streamgauge.bench.publish.java_server import HOME
-    from streamgauge.bench.publish.local_registry import LocalRegistry
+    from streamgauge.app.services.java_server import HOME
+    from streamgauge.app.services.local_registry import LocalRegistry
 
     is_made("kafka", HOME / "registry")
     registry = LocalRegistry(tmp_path_factory.mktemp("registry"))

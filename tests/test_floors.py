@@ -31,7 +31,7 @@ WINGS: dict[str, tuple[str, ...]] = {
         "measurements",
     ),
     "results": ("index", "report"),
-    "app": ("nights", "airflow", "cli", "python"),
+    "app": ("nights", "airflow", "services", "cli", "python"),
 }  # fmt: skip
 #: files of a measurement (bench/measurements/NAME/), by their role: each stands where its role stands
 ROLES = {"": "config", "section": "config", "record": "records", "stage": "bench.measure", "page": "results.report"}

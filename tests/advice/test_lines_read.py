@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from streamgauge.app.services.java_server import jars
 from streamgauge.bench.engines.flink.settings import HOME
-from streamgauge.bench.publish.java_server import jars
 from streamgauge.streams.advice.lines import lines
 from tests.advice.test_lines import DAY, MS, S, question
 

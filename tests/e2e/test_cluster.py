@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge import metrics
-from streamgauge.bench.publish.broker import Broker
+from streamgauge.app.services.broker import Broker
 from streamgauge.streams.disorder import chunks
 from streamgauge.streams.stages.workers import Forked
 from tests.e2e.processes import QUICK, free_port, wait_for

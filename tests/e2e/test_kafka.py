@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
@@ -23,7 +24,6 @@ from streamgauge.bench.engines.job import following, life
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
 from streamgauge.streams.kafka.clients import Access
 from streamgauge.streams.kafka.schemas import avro_schema

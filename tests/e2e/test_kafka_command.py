@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.publish.java_server import HOME
+from streamgauge.app.services.java_server import HOME
 from streamgauge.streams.kafka.clients import Access, Topics
 from tests.conftest import is_made
 from tests.e2e.processes import COMMAND

@@ -18,6 +18,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer
 
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import HOME
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.ports import free_port
@@ -25,8 +27,6 @@ from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.search import stage as search_stage
 from streamgauge.bench.publish import publisher
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import HOME
 from streamgauge.config import Cell
 from streamgauge.records.trial import WINDOWS
 from streamgauge.streams.kafka.clients import Access

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.base.errors import UserError
 from streamgauge.bench.engines.job import life
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.local_registry import LocalRegistry
 from tests.driver.conftest import artifact
 from tests.e2e.test_kafka import settings, started, trial
 

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import HOME
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import HOME
 from tests.cli.test_cli import call
 from tests.conftest import is_made
 from tests.e2e.test_kafka import JOB, SQL, topics

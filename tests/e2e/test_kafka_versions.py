@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.latency import stage as latency
 from streamgauge.bench.measurements.search import stage as search_stage
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Cell
 from tests.cli.test_cli import call
 from tests.e2e.test_kafka import JOB, SQL, topics

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import jars
 from streamgauge.base.arrow import replaced
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.observed import Bounds
@@ -22,8 +24,6 @@ from streamgauge.bench.engines.job.comparing import STREAMS
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.publish.answers import without_lost
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import jars
 from streamgauge.config import Replay, Workload
 from streamgauge.records.advice import Question
 from streamgauge.records.rules import Rules

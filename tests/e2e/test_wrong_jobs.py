@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.marking import Marking
@@ -19,7 +20,6 @@ from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.engines.job import following, life
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
 from streamgauge.streams.kafka.clients import Access, Topics
 from tests.driver.conftest import COLUMNS, stream_table

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from streamgauge.bench.publish.broker import Broker
+from streamgauge.app.services.broker import Broker
 from streamgauge.streams.kafka.clients import Access, Topics
 from tests.driver.conftest import serve
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamgauge.bench.publish.broker import Broker
+from streamgauge.app.services.broker import Broker
 from tests.command import Call, run
 from tests.kafka.topics import Sent, made, removed, write
 from tests.test_docs import ROOT, blocks

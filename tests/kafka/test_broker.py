@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.measure import checks
 from streamgauge.bench.publish.answers import Output
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.bench.publish.progress import Group, Reached
 from streamgauge.bench.publish.publisher import Publisher, Task
 from streamgauge.config import load

@@ -9,7 +9,7 @@ import uuid
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.bench.publish.broker import Broker
+from streamgauge.app.services.broker import Broker
 from streamgauge.streams.kafka.clients import Access, Topics, members_share
 
 

@@ -6,12 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.config import Replay, Workload
 from tests.driver.conftest import COLUMNS, artifact
 

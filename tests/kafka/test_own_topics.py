@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.bench.engines.job.own_topics import OwnTopics
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.streams.kafka.clients import Access, Topics
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.publish.java_server import jars
+from streamgauge.app.services.java_server import jars
 from streamgauge.streams.kafka.clients import Access
 from streamgauge.streams.kafka.partitioner import murmur2, partitions_of
 

@@ -18,8 +18,8 @@ import fastavro
 import pytest
 from pydantic import ValidationError
 
+from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.base.errors import UserError
-from streamgauge.bench.publish.local_registry import LocalRegistry
 from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka import registry as registry_client
 from streamgauge.streams.kafka.registry import PREFIX, Registry, Schema

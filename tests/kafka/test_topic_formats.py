@@ -15,8 +15,8 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.local_registry import LocalRegistry
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import PREFIX, Registry
 from tests.command import Call, run

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.catalog.artifacts import ScratchStore
 from streamgauge.config import Source
 from streamgauge.records.manifests import EventsManifest

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
-from streamgauge.bench.publish.broker import Broker
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
 from streamgauge.config.topic import Topic

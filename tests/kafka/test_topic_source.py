@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Message
 
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import jars
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import jars
 from tests.command import Call, run
 from tests.kafka.topics import dumped, late_events, made, out_of_order, removed, write
 

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.app.services.broker import Broker
+from streamgauge.app.services.java_server import JavaServer
+from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.bench.publish.broker import Broker
-from streamgauge.bench.publish.java_server import JavaServer
-from streamgauge.bench.publish.local_registry import LocalRegistry
 
 
 def register(app: typer.Typer) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streamgauge.app.services.java_server import JavaServer, jars
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.publish.java_server import JavaServer, jars
 from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import Registry
 

@@ -7,9 +7,9 @@ import socket
 import uuid
 from pathlib import Path
 
+from streamgauge.app.services.java_server import START_SECONDS, JavaServer, jars
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.publish.java_server import START_SECONDS, JavaServer, jars
 
 _PROPERTIES = """\
 process.roles=broker,controller

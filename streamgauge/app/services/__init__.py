@@ -1,0 +1,1 @@
+"""Servers to try jobs with: a local Kafka broker, and a schema registry."""
