@@ -56,7 +56,7 @@ def test_what_it_is_for_runs_where_nothing_else_is(extras: list[str], program: s
 def not_brought(file: Path) -> Iterator[str]:
     here = file.relative_to(PACKAGE)
     special = {"otel.py": ("otel",), "bundle.py": ("jobs", "paper")}
-    rooms = {"airflow": ("airflow",), "kafka": ("jobs", "kafka"), "publish": ("jobs", "kafka")}
+    rooms = {"airflow": ("airflow",), **dict.fromkeys(("kafka", "publish", "services"), ("jobs", "kafka"))}
     extras = rooms.get(here.parts[min(1, len(here.parts) - 1)]) or special.get(here.name, ("jobs",))
     for module in imports(file):
         brought = modules().get(module.partition(".")[0])  # None: Python's own
