@@ -30,7 +30,7 @@ WINGS: dict[str, tuple[str, ...]] = {
         "workloads", "search", "oracle", "driver", "publish", "compare", "measure", "engines", "answers",
         "measurements",
     ),
-    "results": ("index", "report"),
+    "results": ("index", "exchange", "report"),
     "app": ("nights", "airflow", "services", "cli", "python"),
 }  # fmt: skip
 #: files of a measurement (bench/measurements/NAME/), by their role: each stands where its role stands

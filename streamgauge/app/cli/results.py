@@ -1,42 +1,24 @@
-"""The commands results, dashboard and gc: the index of what was measured, its page, and the disk space in use."""
+"""The commands results, dashboard and gc: the index of what was measured, its page, and the disk space in use.
+
+The commands that exchange figures with other tools stand in exchange.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streamgauge.app.cli import exchange
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
-from streamgauge.catalog.results import MEASURED
 
 if TYPE_CHECKING:
     from streamgauge.results.index import Index
-
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="sqlite:///FILE or postgresql://host/name",
-        envvar="STREAMGAUGE_DATABASE",
-        show_default="results.db in the artifacts",
-    ),
-]
-Filters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where", help="NAME=VALUE: benchmark, experiment, workload, system, mode, metric, unit, key, run_id"
-    ),
-]
-Since = Annotated[
-    str | None, typer.Option(help="only points from this moment on: ISO-8601, UTC unless it has an offset")
-]
-
-_FILTERS = (*MEASURED, "key", "run_id")
-_FILE = "sqlite:///"
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
 
@@ -59,7 +41,7 @@ def list_(
     """List measured figures, oldest first."""
     from streamgauge.records.claim import mark_of
 
-    rows = _existing(artifacts, database).results(limit=limit, since=_moment(since), **_filters(where))
+    rows = existing(artifacts, database).results(limit=limit, since=moment_of(since), **filters_of(where))
     lines = []
     for row in rows:
         what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
@@ -74,7 +56,7 @@ def series_(
     where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
 ) -> None:
     """List series: what is measured, and on which machine."""
-    heads = _existing(artifacts, database).series(**_filters(where))
+    heads = existing(artifacts, database).series(**filters_of(where))
     lines = [f"{head.key}  {head.text}  on {head.machine_text}" for head in heads]
     tell("\n".join([*lines, f"{len(heads)} series"]), {"series": [asdict(head) for head in heads]}, as_json)
 
@@ -85,7 +67,7 @@ def metrics(
 ) -> None:
     """List the metrics that were measured, with the number of their series and of their valid points."""
     by_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in _existing(artifacts, database).results(**_filters(where)):
+    for row in existing(artifacts, database).results(**filters_of(where)):
         by_metric.setdefault((row["metric"], row["unit"]), []).append(row)
     rows = [
         {"metric": metric, "unit": unit, "series": len({row["series_key"] for row in points}),
@@ -102,7 +84,7 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
             artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None,
             as_json: AsJson = False) -> None:  # fmt: skip
     """Write a series as time,value, for `streamgauge changes`; void points become gaps."""
-    points = _existing(artifacts, database).history(key)
+    points = existing(artifacts, database).history(key)
     if not points:
         raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
     lines = [f"{point.at},{point.value if point.is_sound else ''}\n" for point in points]
@@ -113,25 +95,8 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
     tell(f"{len(points)} points: {out}", {"points": len(points), "file": out}, as_json)
 
 
-@results.command()
-def export(
-    out: Annotated[Path, typer.Option(help="a .csv or .parquet file to write")],
-    where: Filters = None,
-    since: Since = None,
-    artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
-    """Export measured figures, and the comparisons of runs whose records are here."""
-    from streamgauge.results.index import export
-
-    index, wanted, moment = _existing(artifacts, database), _filters(where), _moment(since)
-    rows = index.results(since=moment, **wanted)
-    runs = {name: value for name, value in wanted.items() if name in ("benchmark", "run_id")}
-    compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)
-    export.write([*rows, *compared], out)
-    facts = {"results": len(rows), "comparisons": len(compared), "file": out}
-    tell(f"{len(rows)} results and {len(compared)} comparisons: {out}", facts, as_json)
+results.command()(exchange.export)
+results.command("import")(exchange.import_)
 
 
 @results.command()
@@ -159,7 +124,7 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_
     """Add results that the records of all runs hold and the index lacks; nothing is removed."""
     if not (runs := store_at(artifacts).runs()):
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
-    index = _index(artifacts, database)
+    index = index_at(artifacts, database)
     count = sum(index.add_run(run) for run in runs)
     tell(f"{count} new results of {len(runs)} runs", {"new": count, "runs": len(runs)}, as_json)
     _tell(index)
@@ -187,7 +152,7 @@ def accept(
     except (KeyError, OSError):  # a container's user may have no name
         raise UserError("--author: this option is missing, and this user has no name; give the name here") from None
     made = accepting.accept(
-        store_at(artifacts), _existing(artifacts, database), key, reason=reason, author=author, since=since,
+        store_at(artifacts), existing(artifacts, database), key, reason=reason, author=author, since=since,
     )  # fmt: skip
     facts = {"series_key": key, "changed_at": made.changed_at, "magnitude": made.magnitude, "reason": reason}
     tell(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}", facts, as_json)
@@ -209,7 +174,7 @@ def dashboard(
     from streamgauge.app.nights.series import looks
     from streamgauge.results.report import dashboard
 
-    index = _existing(artifacts, database)
+    index = existing(artifacts, database)
     changes = dashboard.build(index, out, looks(index))
     tell("\n".join([*changes, f"page: {out}"]), {"page": out, "changes": changes}, as_json)
 
@@ -235,40 +200,3 @@ def gc(
     lines = [f"{verb}  {item.bytes / 2**20:10.1f} MiB  {item.path}  {item.why}" for item in collected.removed]
     before, after = (f"{size / 2**20:.1f} MiB" for size in (collected.bytes_before, collected.bytes_after))
     tell("\n".join([*lines, f"{before} before, {after} after, budget {budget}"]), asdict(collected), as_json)
-
-
-def _index(artifacts: Path, database: str | None) -> Index:
-    from streamgauge.results.index import Index, default_url
-
-    return Index(database or default_url(artifacts))
-
-
-def _existing(artifacts: Path, database: str | None) -> Index:
-    """Opens the index for reading and creates nothing: without a database among the artifacts there are no results."""
-    from streamgauge.results.index import Index, default_url
-
-    url = database or default_url(artifacts)
-    if database is None and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
-        return Index("sqlite://")
-    return Index(url, make=False)
-
-
-def _moment(text: str | None) -> str | None:
-    """Converts --since to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
-
-
-def _filters(where: list[str] | None) -> dict[str, Any]:
-    pairs = [text.partition("=") for text in where or []]
-    for name, sign, _ in pairs:
-        if not sign:
-            raise UserError(f"--where: found {name!r}, allowed: NAME=VALUE")
-        if name.strip() not in _FILTERS:
-            raise UserError(f"--where: found {name.strip()!r}, allowed: {', '.join(_FILTERS)}")
-    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,134 @@
+"""The commands results export and results import: figures to and from files, also in the formats of other tools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
+from streamgauge.base.errors import UserError
+
+if TYPE_CHECKING:
+    from streamgauge.results.index.result_index import Row
+
+Form = Literal["rows", "bencher", "otava", "openmetrics"]
+
+
+def export(
+    out: Annotated[Path, typer.Option(help="the file to write; of rows, .csv or .parquet")],
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--as",
+            help="rows: all that the index has, and the comparisons of runs whose records are here; bencher: Bencher's "
+            "Metric Format; otava: Apache Otava's table, with its configuration beside it; openmetrics: for Prometheus",
+        ),
+    ] = "rows",
+    where: Filters = None,
+    since: Since = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export measured figures; other tools get those that are not void."""
+    from streamgauge.results.index import export
+
+    index, wanted, moment = existing(artifacts, database), filters_of(where), moment_of(since)
+    rows = index.results(since=moment, **wanted)
+    if form != "rows":
+        said, facts = _exchanged(form, rows, out)
+        tell(said, facts, as_json)
+        return
+    runs = {name: value for name, value in wanted.items() if name in ("benchmark", "run_id")}
+    compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)
+    export.write([*rows, *compared], out)
+    facts = {"results": len(rows), "comparisons": len(compared), "file": out}
+    tell(f"{len(rows)} results and {len(compared)} comparisons: {out}", facts, as_json)
+
+
+def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[str, Any]]:
+    """Writes the rows' sound figures in that form; returns what was written as a line, and as facts."""
+    from streamgauge.base.places import as_user_error, write_whole
+    from streamgauge.records.claim import mark_of
+    from streamgauge.results.exchange import bencher, openmetrics, otava
+    from streamgauge.results.exchange.figures import sound
+
+    figures = sound(rows)
+    if not figures:
+        raise UserError("--where: found no figure that is not void; `streamgauge results list` lists all")
+    texts, notes = (
+        {out: ""},
+        [f"{len(rows) - len(figures)} void ones were left out"] if len(rows) > len(figures) else [],
+    )
+    if form == "otava":
+        table = otava.table_of(figures, out.name)
+        texts = {out: table.csv, out.with_suffix(".yaml"): table.configuration}
+        notes += [f"{table.left_out} runs lack a figure and were left out"] if table.left_out else []
+    else:
+        texts[out] = (bencher if form == "bencher" else openmetrics).text_of(figures)
+    unproven = sum(mark_of(one.claim) != "" for one in figures)
+    if unproven and form != "openmetrics":
+        notes.append(f"{unproven} are marked (estimated, at least), for which the format has no place")
+    for path, text in texts.items():
+        try:
+            write_whole(path, text.encode())
+        except OSError as problem:
+            raise as_user_error(problem, path) from None
+    files = ", ".join(map(str, texts))
+    return "; ".join([f"{len(figures)} results: {files}", *notes]), {"results": len(figures), "files": list(texts)}
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="a report of Bencher (JSON), or a table that Apache Otava reads (CSV)")],
+    form: Annotated[Literal["bencher", "otava"], typer.Option("--as", help="what the file is")],
+    benchmark: Annotated[
+        str, typer.Option(help="the benchmark of figures whose names are not ours", show_default="the file's name")
+    ] = "",
+    at: Annotated[
+        str | None,
+        typer.Option(help="when a report was measured, which it does not tell", show_default="the file's time"),
+    ] = None,
+    machine: Annotated[str, typer.Option(help="label of the machine: its series are its own")] = "imported",
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add figures of another tool to the index, as a run of their own; the same file adds nothing twice."""
+    from streamgauge.base.places import as_user_error, small_text
+    from streamgauge.catalog import results
+    from streamgauge.records.result import Result
+    from streamgauge.results.exchange import bencher, otava
+
+    try:
+        text = small_text(file, "utf-8-sig")
+        when = moment_of(at) or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such file") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: cannot be read: not UTF-8 text") from None
+    except OSError as problem:
+        raise as_user_error(problem, file) from None
+    benchmark = benchmark or file.name.partition(".")[0]
+    content = "\n".join((benchmark, machine, when if form == "bencher" else "", text))
+    run_id = f"imported-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    template = Result(
+        benchmark, "", "", "", "", "", "", None, run_id, config_hash="", at=when, machine={"host": machine}, software={}
+    )
+    figures = (bencher if form == "bencher" else otava).figures_of(text, str(file), template)
+    run = store_at(artifacts).root / "runs" / run_id
+    run.mkdir(parents=True, exist_ok=True)
+    for one in figures:
+        results.append_once(run, one)
+    index = index_at(artifacts, database)
+    count = index.add_run(run)
+    tell(
+        f"{count} new of {len(figures)} results: run {run_id}",
+        {"new": count, "results": len(figures), "run": run_id},
+        as_json,
+    )

@@ -1,0 +1,182 @@
+"""Figures in the formats of other tools: whole files of small runs, and the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.command import Answer, Call, run
+from tests.index import example
+
+RATE = {"metric": "sustainable_rate_events_per_s", "unit": "events/s"}
+NAME = "flights/late20/sums/spark/streaming"
+P99 = f"{NAME}/event_latency_ms_p99"
+
+
+def call(tmp_path: Path, *arguments: str) -> Answer:
+    return run(Call(["results", *arguments, "--artifacts", str(tmp_path)]))
+
+
+def exported(tmp_path: Path, form: str, *more: str) -> tuple[str, str]:
+    """Prints of the command without the folder's name, and the file that it wrote."""
+    out = tmp_path / "out.txt"
+    answer = call(tmp_path, "export", "--as", form, "--out", str(out), *more)
+    assert answer.code == 0, answer.err
+    return answer.out.replace(f"{tmp_path}/", ""), out.read_text()
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Path:
+    """Three nights: a whole one, one with a void rate, and one whose rate is estimated."""
+    for name, p99, rate, more in (
+        ("n1", 100.0, 5e4, {"low": 4.5e4, "high": 5.5e4}),
+        ("n2", 110.25, None, {"valid": False, "reason": "wrong answer"}),
+        ("n3", 99.5, 51_000.5, {"claim": "estimated"}),
+    ):
+        night: dict[str, Any] = {"at": f"2026-03-0{name[1]}T02:00:00+00:00", "software": {"commit": f"c{name}+"}}
+        example.run(
+            tmp_path, name, example.result(name, p99, **night), example.result(name, rate, **night, **RATE, **more)
+        )
+    call(tmp_path, "rebuild")
+    return tmp_path
+
+
+def test_bencher_gets_the_newest_figure_of_each_series(nights: Path) -> None:
+    said, text = exported(nights, "bencher")
+    rate = {"value": 51_000.5}
+    assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}, RATE["metric"]: rate}}
+    assert said == (
+        "5 results: out.txt; 1 void ones were left out; "
+        "1 are marked (estimated, at least), for which the format has no place\n"
+    )
+    _, first = exported(nights, "bencher", "--where", "run_id=n1")
+    assert json.loads(first)[NAME][RATE["metric"]] == {"value": 5e4, "lower_value": 4.5e4, "upper_value": 5.5e4}
+
+
+def test_otava_gets_whole_runs_and_the_configuration_of_its_columns(nights: Path) -> None:
+    said, text = exported(nights, "otava")
+    assert text.splitlines() == [
+        f"time,commit,run,{P99},{NAME}/{RATE['metric']}",
+        "2026-03-01T02:00:00+00:00,cn1,n1,100.0,50000.0",
+        "2026-03-03T02:00:00+00:00,cn3,n3,99.5,51000.5",
+    ]
+    assert "1 runs lack a figure and were left out" in said
+    assert yaml.safe_load((nights / "out.yaml").read_text()) == {
+        "tests": {"streamgauge": {
+            "type": "csv", "file": "out.txt", "time_column": "time", "attributes": ["commit", "run"],
+            "metrics": {P99: {"column": P99, "direction": -1},
+                        f"{NAME}/{RATE['metric']}": {"column": f"{NAME}/{RATE['metric']}", "direction": 1}},
+        }}
+    }  # fmt: skip
+
+
+def test_openmetrics_has_every_figure_and_its_interval_at_its_time(nights: Path) -> None:
+    example.run(nights, "n4", example.result("n4", 1.5, at="2026-03-04T02:00:00+00:00", system='a"b\\c'))
+    call(nights, "add")
+    said, text = exported(nights, "openmetrics")
+    families = {family.name: family.samples for family in text_string_to_metric_families(text)}
+    samples = {name: [(one.value, int(float(one.timestamp))) for one in some] for name, some in families.items()}
+    assert samples == {
+        "streamgauge_event_latency_ms_p99": [
+            (1.5, 1_772_589_600), (100.0, 1_772_330_400), (110.25, 1_772_416_800), (99.5, 1_772_503_200),
+        ],
+        "streamgauge_sustainable_rate_events_per_s": [(5e4, 1_772_330_400), (51_000.5, 1_772_503_200)],
+        "streamgauge_sustainable_rate_events_per_s_low": [(4.5e4, 1_772_330_400)],
+        "streamgauge_sustainable_rate_events_per_s_high": [(5.5e4, 1_772_330_400)],
+    }  # fmt: skip
+    labels = {"benchmark": "flights", "experiment": "late20", "workload": "sums", "mode": "streaming",
+              "machine": "Example 1 2"}  # fmt: skip
+    assert families["streamgauge_event_latency_ms_p99"][0].labels == {**labels, "system": 'a"b\\c'}
+    proven, estimated = families["streamgauge_sustainable_rate_events_per_s"]
+    assert estimated.labels == {**labels, "system": "spark", "claim": "estimated"}
+    assert proven.labels == {**labels, "system": "spark"}
+    assert text.endswith("\n# EOF\n")
+    assert "1 void ones were left out\n" in said
+
+
+@pytest.mark.parametrize("form", ["bencher", "otava"])
+def test_figures_come_back_as_they_left(nights: Path, form: str) -> None:
+    exported(nights, form, "--where", "run_id=n1")
+    there = nights / "elsewhere"
+    arguments = ("import", str(nights / "out.txt"), "--as", form, "--at", "2026-03-01T02:00")
+    answer = call(there, *arguments)
+    assert answer.out.startswith("2 new of 2 results: run imported-")
+    assert call(there, *arguments).out.startswith("0 new of 2 results")
+    assert call(there, "rebuild").out == "2 results of 1 runs\n"
+    columns = ["benchmark", "experiment", "workload", "system", "mode", "metric", "value", "at"]
+    columns += ["low", "high"] if form == "bencher" else []
+
+    def figures(artifacts: Path) -> list[list[Any]]:
+        rows = call(artifacts, "list", "--where", "benchmark=flights", "--json").json["results"]
+        return sorted([row[name] for name in columns] for row in rows if row["at"] == "2026-03-01T02:00:00+00:00")
+
+    assert figures(there) == figures(nights)
+
+
+def test_another_tool_s_history_goes_into_changes_and_the_dashboard(tmp_path: Path) -> None:
+    values = [*range(100, 108), *range(140, 148)]
+    rows = [f"2024.02.{day:02} 3:00:00 +0100,{day},{value},,v{day}" for day, value in enumerate(values, 1)]
+    file = tmp_path / "their.csv"
+    file.write_text("\n".join(["time,commit,p99 (ms),idle,build", *rows, ""]))
+    answer = call(tmp_path, "import", str(file), "--as", "otava", "--machine", "ci")
+    assert answer.out.startswith("16 new of 16 results")
+    (series,) = call(tmp_path, "series", "--json").json["series"]
+    assert {name: series[name] for name in ("benchmark", "experiment", "metric", "machine")} == {
+        "benchmark": "their", "experiment": "", "metric": "p99 (ms)", "machine": {"host": "ci"},
+    }  # fmt: skip
+    (last,) = call(tmp_path, "list", "--limit", "1", "--json").json["results"]
+    assert (last["at"], last["software"]) == ("2024-02-16T02:00:00+00:00", {"commit": "16", "idle": "", "build": "v16"})
+    call(tmp_path, "history", series["key"], str(tmp_path / "history.csv"))
+    changes = run(Call(["changes", str(tmp_path / "history.csv"), "--json"])).json["changes"]
+    assert [one["time"] for one in changes] == ["2024-02-09T02:00:00+00:00"]
+    page = run(Call(["dashboard", "--out", str(tmp_path / "page.html"), "--artifacts", str(tmp_path)]))
+    assert page.code == 0, page.err
+
+
+def test_a_report_of_bencher_keeps_its_names(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text('{"tests::parse": {"latency": {"value": 12.5, "lower_value": 11}, "lines": {"value": 3}}}')
+    call(tmp_path, "import", str(file), "--as", "bencher", "--benchmark", "parser", "--at", "2026-03-01")
+    rows = call(tmp_path, "list", "--json").json["results"]
+    assert [
+        [row[name] for name in ("benchmark", "experiment", "metric", "unit", "value", "low", "at")] for row in rows
+    ] == [
+        ["parser", "tests::parse", "latency", "ns", 12.5, 11.0, "2026-03-01T00:00:00+00:00"],
+        ["parser", "tests::parse", "lines", "", 3.0, None, "2026-03-01T00:00:00+00:00"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "said"),
+    [
+        ("bencher", '{"a": {"latency": {"value": "x"}}}', "a.latency.value"),
+        ("bencher", "[1]", "the file: "),
+        ("bencher", '{"a": {"latency": {"value": 1, "mean": 2}}}', "a.latency.mean"),
+        ("otava", "when,a\n1,2\n", "found 'when, a', allowed: a column time"),
+        ("otava", "time,a\n2026-01-01,2,3\n", "row 2: found 3 fields, allowed: 2"),
+        ("otava", "time,a\nsoon,2\n", "row 2: time: found 'soon', allowed: ISO-8601"),
+        ("otava", "time,a\n2026-01-01,x\n", "found no column of numbers beside time"),
+        ("otava", "time,branch,a\n2026-01-01,main,2\n2026-01-02,dev,2\n", "branch: found 2 branches, allowed: one"),
+    ],
+)
+def test_a_file_that_is_none_is_one_line(tmp_path: Path, form: str, text: str, said: str) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    call(tmp_path, "import", str(file), "--as", form).refused(f"{file}: ", said)
+    assert not (tmp_path / "results.db").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
+    example.three_runs(tmp_path)
+    call(tmp_path, "rebuild")
+    out = str(tmp_path / "out.json")
+    for form in ("bencher", "otava"):
+        call(tmp_path, "export", "--as", form, "--out", out).refused("found figures of 2 machines, allowed: one")
+    call(tmp_path, "export", "--as", "otava", "--out", out, "--where", "system=flink").refused("found no figure")
+    call(tmp_path, "import", str(tmp_path / "none"), "--as", "otava").refused("none: no such file")
