@@ -69,4 +69,14 @@ class Nightly(Model):
         description="the environment variable that holds URLs of Apprise, separated by spaces, such as mailtos://… and "
         "slack://…",
     )
+    issues: bool = Field(
+        default=False,
+        description="sends the issue text of each new change by Apprise, too, as a message of its own",
+    )
     notifiers: tuple[Notifier, ...] = Field(default=(), description="notifiers of Airflow that tell the report")
+
+    @model_validator(mode="after")
+    def _has_a_way_for_issues(self) -> Self:
+        if self.issues and self.apprise_variable is None:
+            raise ValueError("issues: found true without apprise_variable, which names where they go")
+        return self

@@ -8,6 +8,8 @@ from typing import Literal
 from streamgauge.records.judgement import Outcome
 from streamgauge.records.record import Line, Record
 
+#: folder in a run's directory: the text of an issue, ID.md, for each change that the night is the first to judge so
+ISSUES = "issues"
 State = Outcome | Literal["failed", "error", "waiting", "outgrown"]
 
 

@@ -172,6 +172,18 @@ def test_apprise_tells_each_of_its_services(hook: Hook, run: Path, monkeypatch: 
     assert body["message"] == TEXT.format(run.parents[1] / "dashboard.html")
 
 
+def test_an_issue_is_sent_once_and_only_when_asked(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICES", hook.url.replace("http", "json") + "/one")
+    (run / "issues").mkdir()
+    (run / "issues" / "c0ffee.md").write_text("# Regression: p99 +12.0 %\n\n| from | 400 ms |\n")
+    assert notices.send(benchmark(apprise_variable="SERVICES"), run) == ["apprise"]
+    asked = benchmark(apprise_variable="SERVICES", issues=True)
+    assert notices.send(asked, run) == notices.send(asked, run) == ["apprise", "issue c0ffee"]
+    assert [(body["title"], body["message"]) for _, _, body in hook.calls[1:]] == [
+        ("Regression: p99 +12.0 %", "| from | 400 ms |")
+    ]
+
+
 def test_a_webhook_gets_the_report_as_json(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK", hook.url + "/s3cret")
     monkeypatch.setenv("TOKEN", "Bearer t0ken")
@@ -261,6 +273,7 @@ def test_a_night_that_left_no_report_is_told_too(hook: Hook, run: Path, stages: 
     [
         ({"webhook": {}}, "nightly.webhook: give exactly one of url, url_variable"),
         ({"webhook": {"url": "http://me:pw@host/"}}, "url: found credentials; use headers_from_env"),
+        ({"issues": True}, "nightly: issues: found true without apprise_variable, which names where they go"),
         ({"repetitions": [3]}, "nightly.repetitions.0: found 3, allowed: at least 4"),
     ],
 )

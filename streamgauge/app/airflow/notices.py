@@ -20,7 +20,7 @@ from streamgauge.base.variables import filled, value_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark, Nightly, Notifier, Webhook
 from streamgauge.metrics.sinks.http import secret_headers
-from streamgauge.records.night import Delivery, NightLine, NightReport
+from streamgauge.records.night import ISSUES, Delivery, NightLine, NightReport
 
 log = logging.getLogger("streamgauge")
 REPORT, DELIVERED = "nightly.json", "notices.jsonl"
@@ -63,7 +63,11 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     if webhook := settings.webhook:
         channels["webhook"] = lambda: post(webhook, notice.to_json())
     if variable := settings.apprise_variable:
-        channels["apprise"] = lambda: apprised(variable, notice)
+        channels["apprise"] = lambda: apprised(variable, notice.state, notice.subject, notice.text)
+        for file in sorted((run / ISSUES).glob("*.md")) if settings.issues else ():
+            title, _, text = file.read_text().partition("\n")
+            shown = (title.removeprefix("# "), text.lstrip())
+            channels[f"issue {file.stem}"] = partial(apprised, variable, notice.state, *shown, markdown=True)
     for number, one in enumerate(settings.notifiers):  # one class may tell several channels
         channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, notice, context)
     problems = []
@@ -118,8 +122,8 @@ def post(settings: Webhook, body: dict[str, Any]) -> None:
         raise UserError(f"the webhook answered HTTP {answer.status}")
 
 
-def apprised(variable: str, notice: Notice) -> None:
-    """Tells the report by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
+def apprised(variable: str, state: str, title: str, text: str, *, markdown: bool = False) -> None:
+    """Tells a text by Apprise, which knows the services. Raises UserError if one of them has not taken it."""
     import apprise  # it takes a second
 
     services = apprise.Apprise()
@@ -128,10 +132,10 @@ def apprised(variable: str, notice: Notice) -> None:
             raise UserError(f"apprise_variable: the URL number {number} in {variable} is none that Apprise knows")
     kind = {"good": apprise.NotifyType.SUCCESS, "bad": apprise.NotifyType.FAILURE}
     if not services.notify(
-        title=notice.subject,
-        body=notice.text,
-        notify_type=kind.get(notice.state, apprise.NotifyType.WARNING),
-        body_format=apprise.NotifyFormat.TEXT,
+        title=title,
+        body=text,
+        notify_type=kind.get(state, apprise.NotifyType.WARNING),
+        body_format=apprise.NotifyFormat.MARKDOWN if markdown else apprise.NotifyFormat.TEXT,
     ):
         raise UserError("a service of Apprise did not take it; its log line says which")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from streamgauge.app.nights import stages
+from streamgauge.app.nights import issues, stages
 from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, edited, in_turns, is_rerun, of_cell
 from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
@@ -81,6 +81,7 @@ class Night:
             lines.append(line)
             self._report(lines)
         self.index.add_run(self.directory)
+        issues.write(self.directory, self._series())
         self._report(lines, complete=True)
         return lines
 
