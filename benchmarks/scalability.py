@@ -4,7 +4,8 @@
 
 Each line has so many simulated systems of one law, with a rate of each process that differs by a lognormal factor. In
 lines with the noise "searched", a whole search of the known system, on a virtual clock, finds each rate: its batches
-cost 50 ms and have noise of 5 %, and its processes differ by 3 %.
+cost 50 ms and have noise of 5 %, and its processes differ by 3 %. In lines with the noise "in turns", so many blocks of
+the measurement `scaling` find the rates in one such process, whose cores change between windows.
 σ, κ: how often the 90 % interval held the coefficient. demand: how often the interval of the least cores for half of
 the largest measured rate, and for 1.2 times that rate, held the truth. error: median error of the cores for the latter.
 """
@@ -12,19 +13,27 @@ the largest measured rate, and for 1.2 times that rate, held the truth. error: m
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.in_turns import TurningProcess
 from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.estimate import fit as fit_windows
+from streamgauge.bench.search.parts import measure_parts
 from streamgauge.bench.search.simulate import calibrate
+from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Window
 from streamgauge.stats.scalability import MOST_CORES, Law, carried, fit
 
 ONE_CORE = 50_000.0
-#: numbers of cores, processes of each, and the deviation of their rates; None: searches find them
-Plan = tuple[tuple[int, ...], int, float | None]
+#: numbers of cores, processes or blocks of each, and the deviation of their rates, or how they are found
+Plan = tuple[tuple[int, ...], int, float | Literal["searched", "in turns"]]
 LAWS = [(0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.05, 0.001), (0.1, 0.01), (0.02, 0.02)]
 PLANS: list[Plan] = [
     ((1, 2, 4, 8), 3, 0.03),
@@ -32,7 +41,8 @@ PLANS: list[Plan] = [
     ((1, 2, 3, 4), 5, 0.03),
     ((1, 2, 4, 8), 3, 0.15),
 ]
-SEARCHED: Plan = ((1, 2, 4, 8), 3, None)
+SEARCHED: Plan = ((1, 2, 4, 8), 3, "searched")
+IN_TURNS: list[Plan] = [((1, 2, 4, 8), 3, "in turns"), ((1, 2, 4, 8, 16), 6, "in turns")]
 
 
 def least(rate: float, contention: float, coherency: float) -> int | None:
@@ -51,7 +61,9 @@ def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float,
     """Numbers of cores, and a rate of each process on them."""
     sizes, processes, deviation = plan
     rates = [carried(n, ONE_CORE, *law) for n in sizes]
-    if deviation is None:
+    if deviation == "in turns":
+        return turned(law, sizes, processes, seed)
+    if deviation == "searched":
         known = [Behaviour(rate, batch_cost_s=0.05, noise=0.05, between=0.03) for rate in rates]
         settings = Search(processes=processes, proof_steps=0)
         found = [calibrate(one, settings, 1, 100 * seed + n).searches[0] for n, one in zip(sizes, known, strict=True)]
@@ -59,6 +71,27 @@ def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float,
     draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
     noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
     return [(n, rate * one) for each in noise for n, rate, one in zip(sizes, rates, each, strict=True)]
+
+
+def turned(law: tuple[float, float], sizes: Sequence[int], blocks: int, seed: int) -> list[tuple[float, float]]:
+    """Numbers of cores, and the rate in each block of one process whose cores change."""
+    contention, coherency = law
+    known = Behaviour(
+        ONE_CORE, batch_cost_s=0.05, noise=0.05, between=0.03, contention=contention, coherency=coherency
+    )
+    settings, process = Search(), TurningProcess(known, seed, 1)
+    whole = fit_windows(
+        [Window(1, "ladder", rows, process.hold(rows, lambda batches: len(batches) > 3)) for rows in (10_000, 100_000)],
+        settings.max_age.seconds, continuous=False, most_rows=math.inf,
+    )  # fmt: skip
+    assert whole is not None
+
+    def measure(cpus: float, step: Hold) -> Window:
+        process.turn_to(known.on(cpus), 1)
+        return Window(1, step.purpose, step.rows, process.hold(step.rows, step.enough))
+
+    found = measure_parts(sizes, blocks, seed, settings, Limits(), whole, measure)
+    return [(one.cpus, one.estimate.rate_events_per_s) for one in found if one.estimate]
 
 
 def row(law: tuple[float, float], plan: Plan, seeds: int) -> list[str]:
@@ -87,7 +120,7 @@ def row(law: tuple[float, float], plan: Plan, seeds: int) -> list[str]:
         f"{contention:g}",
         f"{coherency:g}",
         cores,
-        f"{100 * deviation:g} %" if deviation else "searched",
+        deviation if isinstance(deviation, str) else f"{100 * deviation:g} %",
         str(fits),
         *shares,
         error,
@@ -97,11 +130,12 @@ def row(law: tuple[float, float], plan: Plan, seeds: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Coverage of the scalability law's intervals")
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--markdown", action="store_true", help="print the table for docs/soak.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table for docs/scaling.md")
     args = parser.parse_args()
     names = ["σ", "κ", "cores × processes", "noise", "fitted", "σ held", "κ held", "half held", "1.2 held", "error"]
     rows = [row(law, plan, args.seeds) for law in LAWS for plan in PLANS]
     rows += [row(law, SEARCHED, args.seeds) for law in LAWS[3:5]]
+    rows += [row(law, plan, args.seeds) for law in LAWS for plan in IN_TURNS]
     if args.markdown:
         print("\n".join(f"| {' | '.join(one)} |" for one in [names, ["---"] * len(names), *rows]))
         return

@@ -1,7 +1,8 @@
-"""Ends process sessions when whoever started them has died, in whatever way.
+"""Ends process sessions when whoever started them has died, in whatever way, and removes their control groups.
 
-It runs as a program with few imports. Each line of standard input is `+` or `-` and the id of a session to guard, or to
-guard no longer. The end of the input, which the kernel makes when the other side dies, ends all that are left.
+It runs as a program with few imports. Each line of standard input is `+` or `-`, and what to guard, or to guard no
+longer: the id of a session, or the directory of a control group. The end of the input, which the kernel makes when the
+other side dies, ends all that are left.
 """
 
 from __future__ import annotations
@@ -34,10 +35,19 @@ def _is_dead(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].startswith("Z")
 
 
+def remove(folder: str) -> bool:
+    """Removes the directory of a control group and those below it, unless something runs there; False if one stays."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            os.rmdir(path)
+    return not os.path.exists(folder)
+
+
 def main() -> None:
-    sessions: set[int] = set()
+    guarded: set[str] = set()
     for line in sys.stdin:
-        (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
+        (guarded.add if line[0] == "+" else guarded.discard)(line[1:].rstrip("\n"))
+    sessions = {int(one) for one in guarded if one.isdigit()}
     for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, KILLED_S), (signal.SIGKILL, KILLED_S)):
         deadline = time.monotonic() + seconds
         for pid in members(sessions):
@@ -45,6 +55,11 @@ def main() -> None:
                 os.kill(pid, number)
         while members(sessions) and time.monotonic() < deadline:
             time.sleep(LOOK_S)
+    folders = {one for one in guarded if not one.isdigit()}
+    deadline = time.monotonic() + KILLED_S
+    while folders and time.monotonic() < deadline:
+        folders = {one for one in folders if not remove(one)}
+        time.sleep(LOOK_S if folders else 0.0)
 
 
 if __name__ == "__main__":

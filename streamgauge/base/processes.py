@@ -21,21 +21,21 @@ _CLOCK_S = 0.1
 
 
 class _Guard:
-    """The one process that ends guarded sessions if this process dies without having ended them."""
+    """The one process that ends guarded sessions, and removes guarded groups, if this one dies without doing so."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._of = 0
         self._lock = threading.Lock()
 
-    def tell(self, sign: str, session: int) -> None:
-        """Begins (+) or ends (-) the guarding of a session."""
+    def tell(self, sign: str, what: int | Path) -> None:
+        """Begins (+) or ends (-) the guarding of a session, or of the directory of a control group."""
         with self._lock, suppress(OSError):  # without a guard all works but this
             if self._process is None or self._of != os.getpid():  # a forked copy has a guard of its own
                 self._process = detached([sys.executable, "-I", "-S", guard.__file__], subprocess.PIPE)
                 self._of = os.getpid()
             assert self._process.stdin is not None
-            self._process.stdin.write(f"{sign}{session}\n")
+            self._process.stdin.write(f"{sign}{what}\n")
             self._process.stdin.flush()
 
 
@@ -52,6 +52,11 @@ def detached(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> subproc
 
 
 _GUARD = _Guard()
+
+
+def guard_folder(folder: Path, *, begins: bool) -> None:
+    """Begins or ends the guarding of a control group's directory: it goes with this process, in whatever way."""
+    _GUARD.tell("+" if begins else "-", folder)
 
 
 class Leader(subprocess.Popen[bytes]):

@@ -11,6 +11,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model, Name
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.latency.section import Latency
+from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.config.limits import Retention, Timeouts
@@ -74,6 +75,9 @@ class Benchmark(Model):
     )
     soak: Soak | None = Field(
         default=None, description="settings of a long run of each cell; without them there is none"
+    )
+    scaling: Scaling | None = Field(
+        default=None, description="settings of each cell's rates on parts of the machine; without them there are none"
     )
     release: Release | None = Field(
         default=None, description="settings of the release check; without them there is none"
@@ -197,6 +201,8 @@ _QUICK_SEARCH = {
     "yardstick": False,
 }
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
+#: of a first look: a series is judged from 16 samples on
+_QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
 
 
 class Overrides(Model):
@@ -230,6 +236,7 @@ class Overrides(Model):
                     update={**(_QUICK_SEARCH if self.quick else {}), **self._given("processes", "proof_steps")}
                 ),
                 "latency": benchmark.latency.model_copy(update=_QUICK_LATENCY if self.quick else {}),
+                **(_shortened(benchmark) if self.quick else {}),
                 **self._given("scale"),
             }
         )
@@ -251,6 +258,16 @@ class Overrides(Model):
                 f"cells: {', '.join(self.cells)}: none is left, as their experiment, workload or system is not chosen"
             )
         return kept
+
+
+def _shortened(benchmark: Benchmark) -> dict[str, Section]:
+    """Sections of long measurements, as a first look has them."""
+    shortened: dict[str, Section] = {}
+    if (soak := benchmark.soak) is not None and soak.minutes > _QUICK_MINUTES:
+        shortened["soak"] = soak.model_copy(update={"minutes": _QUICK_MINUTES, "every_seconds": 1.0})
+    if (scaling := benchmark.scaling) is not None:
+        shortened["scaling"] = scaling.model_copy(update={"blocks": min(scaling.blocks, _QUICK_BLOCKS)})
+    return shortened
 
 
 def _chosen(items: tuple[T, ...], names: tuple[str, ...] | None, what: str) -> tuple[T, ...]:

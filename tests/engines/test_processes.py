@@ -227,13 +227,13 @@ def test_its_thread_and_its_group_go_with_the_session() -> None:
             if group is not None:
                 if how == "nobody holds it":  # it ran on
                     group.remove()
-                assert not group._path.exists()
+                assert not group.path.exists()
 
 
 def test_a_group_that_a_dead_owner_left_is_removed() -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
         first = Session(process.pid)
-        parent = needs_group(first)._path.parent
+        parent = needs_group(first).path.parent
         dead = subprocess.Popen(["true"])
         dead.wait()
         left = parent / f"streamgauge-{dead.pid}-1"

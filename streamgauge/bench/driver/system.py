@@ -69,6 +69,14 @@ Fault = Literal["kill", "restart", "cut", "quota"]
 
 
 @dataclass(frozen=True)
+class Share:
+    """A part of the machine's CPUs: the time of so many of them or, if it is whole, so many CPUs."""
+
+    cpus: float
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """Declaration of an adapter about its engine; it may depend on the settings."""
 
@@ -140,6 +148,13 @@ class Adapter(ABC):
     def vitals(self) -> Mapping[str, float]:
         """Returns what it uses at this moment, by the names of `measure/vitals.py`; what is not known is left out."""
         return {}
+
+    def give(self, share: Share | None) -> None:
+        """Gives all its processes that share of the CPUs from now on, if `capabilities` declare the fault `quota`.
+
+        None: all CPUs. Before it starts, and after a new start, the same holds. Raises UserError where it cannot.
+        """
+        raise NotImplementedError(f"{type(self).__name__} gives no shares, but was asked for {share}")
 
     def handed_on(self) -> bool:
         """True once a link has handed on the backlog of a trial's start; the trial ends no earlier."""

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import psutil
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.processes import detached, members
 from streamgauge.bench.engines.account import Account, Reading, read
-from streamgauge.bench.engines.cgroup import Group
+from streamgauge.bench.engines.cgroup import REMOVE_S, Group, Quota
 
 #: between looks; less often with a control group, where only memory is sampled
 GROUP_LOOK_SECONDS, LOOK_SECONDS = 0.5, 0.25
@@ -41,7 +42,8 @@ class Session:
         self._cpu_s = self._before_group_s = 0.0
         self._ended = threading.Event()
         self._look()
-        self._group = Group.create(leader)
+        self._quota: Quota | None = None
+        self._group: Group | None = Group.create(leader)
         if self._group is not None:
             self._before_group_s = self._account.seconds
             weakref.finalize(self, self._group.remove)
@@ -103,6 +105,28 @@ class Session:
                             missed = True
                             os.sched_setaffinity(int(thread.name), wanted)
 
+    def give(self, cpus: float | None) -> None:
+        """Gives all processes together the time of so many CPUs from now on; None: all of it.
+
+        Raises UserError, one line, where this machine offers no such quota.
+        """
+        if self._quota is None and cpus is not None:
+            self._quota = Quota.made(self._sid)
+            weakref.finalize(self, self._quota.remove)
+            if not self._gather(self._quota):
+                raise UserError(f"the processes cannot be moved to {self._quota.path}, which would limit them")
+            if self._quota.cpu_seconds() is not None and self._group is not None:
+                # in cgroup v2 a process has one group: this one counts from now on
+                with self._lock:
+                    self._before_group_s += self._group.cpu_seconds() or 0.0
+                    self._group.remove()
+                    self._group = self._quota
+        try:
+            if self._quota is not None:
+                self._quota.give(cpus)
+        except OSError as problem:
+            raise UserError(f"the quota of {cpus} CPUs is refused by this machine: {problem.strerror}") from None
+
     @contextmanager
     def frozen(self, longest_s: float = 5.0) -> Iterator[None]:
         """Stops all processes while the block runs; a helper wakes them after longest_s should this process die."""
@@ -127,6 +151,9 @@ class Session:
     def end(self, patience_s: float = 5.0) -> None:
         """Sends SIGTERM, then SIGKILL to what is left; returns when nothing is left or after twice the patience."""
         self._look()
+        if self._quota is not None:
+            with suppress(OSError):
+                self._quota.give(None)  # a throttled process would end as slowly as it works
         for number in (signal.SIGTERM, signal.SIGKILL):
             for process in self.processes():
                 try:
@@ -138,8 +165,8 @@ class Session:
                 time.sleep(0.05)
         self.cpu_seconds()  # keeps the figure: the group is removed next
         self._ended.set()
-        if self._group is not None:
-            self._group.remove()
+        for group in filter(None, (self._group, self._quota)):
+            group.remove(REMOVE_S)
 
     def _look(self) -> None:
         with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import shutil
 import time
@@ -22,7 +21,7 @@ from streamgauge.bench.driver.observed import Bounds, TrialRun
 from streamgauge.bench.driver.paced_loop import PacedLoop
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
-from streamgauge.bench.driver.system import Adapter, Capabilities, make_system, rules_of
+from streamgauge.bench.driver.system import Adapter, Capabilities, Share, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.cell_plan import CellPlan
@@ -34,7 +33,7 @@ from streamgauge.bench.measure.own_speed import own_speed
 from streamgauge.bench.measure.telemetry import Progress
 from streamgauge.bench.measure.vitals import Look
 from streamgauge.bench.measurements.search.record import Declared
-from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
+from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import judge
 from streamgauge.bench.workloads import Spec, find
@@ -167,18 +166,13 @@ class ReadyCell:
 
     def warm_up(self, *, token: int, seconds: float | None = None) -> list[Window]:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
-        windows: list[Window] = []
         settings, self._warm_up_s = self.plan.search, seconds
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
         limits = Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
-        while not is_warm(settings, windows, is_continuous=limits.continuous):
-            step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
-            early = sum(w.seconds for w in windows) < UNPINNED * settings.warmup_seconds
-            windows.append(self.window(dataclasses.replace(step, purpose="compile") if early else step, token=token))
-            if windows[-1].invalid:
-                log.info("  the warm-up ended: %s", windows[-1].invalid)
-                break
+        windows = warm_up(settings, limits, partial(self.window, token=token))
         self._cold = windows[-1].invalid if windows else None
+        if self._cold:
+            log.info("  the warm-up ended: %s", self._cold)
         self.end_loop()
         return windows
 
@@ -203,6 +197,10 @@ class ReadyCell:
         """Pins the system to its CPUs from now on, where its adapter can."""
         if self._system is not None and self.settings.cpus:
             self._system.pin()
+
+    def give(self, share: Share | None) -> None:
+        """Gives the system that share of the CPUs from now on, as its adapter does. Raises UserError."""
+        (self._system or self._next()).give(share)
 
     def pause(self) -> None:
         """Lets the system end its batch and wait; the next window wakes it."""

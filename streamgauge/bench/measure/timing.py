@@ -11,6 +11,7 @@ from typing import cast
 
 from streamgauge.base.live import about
 from streamgauge.bench.measurements import OwnSection, function_of, package_of
+from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
@@ -20,6 +21,8 @@ from streamgauge.config import RELEASE_RATE, Benchmark
 FAR_BYTES = 20e9
 BYTES_PER_NEXMARK_EVENT = 250
 _NEXMARK_QUERIES = 24
+#: seconds of the trial that compares answers on a part of the machine
+CHECK_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,16 @@ def soak_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     section = benchmark.sections["soak"]
     assert isinstance(section, Soak)
     return pace.start_s + pace.warm * benchmark.search.warmup_seconds + section.seconds + pace.start_s
+
+
+def scaling_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds in which a cell's rates on parts of the machine are measured."""
+    section, search = benchmark.sections["scaling"], benchmark.search
+    assert isinstance(section, Scaling)
+    windows_s = 0.5 * search.window_seconds + max(2 * search.window_seconds, 0.75 * search.max_age.seconds)
+    points_s = len(section.parts) * section.blocks * (windows_s + pace.change_s)
+    warm_s = pace.start_s + pace.warm * search.warmup_seconds
+    return pace.start_s + warm_s + points_s + CHECK_S + pace.start_s
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

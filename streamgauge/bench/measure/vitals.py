@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from streamgauge.base.cgroups import memory_limit
 from streamgauge.bench.driver.system import Adapter
 from streamgauge.records.driver import TrialStatus
 
@@ -68,9 +69,5 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _memory_bytes() -> int:
-    """Memory of the host, or of the container if that has less."""
-    least = psutil.virtual_memory().total
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of cgroup v2, and of v1
-        with suppress(OSError, ValueError):
-            least = min(least, int(Path("/sys/fs/cgroup", name).read_text()))
-    return least
+    """Memory of the host, or of the control group of this process if that has less."""
+    return min(psutil.virtual_memory().total, memory_limit() or sys.maxsize)

@@ -23,6 +23,7 @@ MEASUREMENTS = Parts(
         "search": "streamgauge.bench.measurements.search:SEARCH",
         "latency": "streamgauge.bench.measurements.latency:LATENCY",
         "soak": "streamgauge.bench.measurements.soak:SOAK",
+        "scaling": "streamgauge.bench.measurements.scaling:SCALING",
     },
 )
 

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, int64s, ints, replaced
 from streamgauge.base.units import Tick
+from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.ids import Laps, Turn
+from streamgauge.bench.driver.system import TrialSetup
 from streamgauge.bench.oracle.own_sql import PARTITION
 from streamgauge.bench.publish.moving import in_event_time
 from streamgauge.streams.kafka.clients import Access, broker_errors
@@ -196,3 +198,12 @@ class Warming:
         out.write_batch(batch.append_column(PARTITION, int64s(queue)))
         self._at += batch.num_rows
         self._base += np.bincount(queue, minlength=self._queues)
+
+
+def laps_after(setup: TrialSetup) -> Laps:
+    """The ids of what warms a job up: those of the round after the trial's."""
+    status = []
+    for endpoint in setup.endpoints:
+        with Connection(endpoint, setup.attempt) as wire:
+            status.append(wire.status())
+    return replace(Laps.of(status), round=setup.marking.round + 1)

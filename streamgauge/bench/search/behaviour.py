@@ -6,11 +6,12 @@ The virtual clock (`simulate.py`) and the real wire (`engines/known/process.py`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamgauge.base.errors import UserError
+from streamgauge.stats.scalability import carried
 
 #: a hiccup makes a batch so many times as long
 HICCUP = 3.0
@@ -29,7 +30,8 @@ class Behaviour:
     Faults are independent factors: `noise` (gamma of mean 1 with this deviation), `hiccups` (the share of batches that
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
     constant), `between` (a lognormal factor of each fresh process), `wander` (the machine's own speed, lognormal,
-    forgotten within half a minute). A continuous system takes rows one by one; with n waiting it carries n/pipeline_s
+    forgotten within half a minute). Its capacity is that of one CPU: on others it follows the scalability law with this
+    `contention` and `coherency`. A continuous system takes rows one by one; with n waiting it carries n/pipeline_s
     at most, as each row needs so long from end to end.
     """
 
@@ -43,6 +45,14 @@ class Behaviour:
     wander: float = 0.0
     continuous: bool = False
     pipeline_s: float = 0.0
+    contention: float = 0.0
+    coherency: float = 0.0
+
+    def on(self, cpus: float) -> Behaviour:
+        """The behaviour on so many CPUs."""
+        if self.capacity is None:
+            return self
+        return replace(self, capacity=carried(cpus, self.capacity, self.contention, self.coherency))
 
     def check(self) -> None:
         """Raises UserError for settings that no system can have."""

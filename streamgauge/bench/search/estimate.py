@@ -38,16 +38,25 @@ _ROUNDING = 1e-12
 _NORMAL = 1.645
 
 
-def fit(windows: Sequence[Window], allowed_age_s: float, *, continuous: bool, most_rows: float) -> Estimate | None:
+def fit(
+    windows: Sequence[Window],
+    allowed_age_s: float,
+    *,
+    continuous: bool,
+    most_rows: float,
+    cap_rows: int | None = None,
+) -> Estimate | None:
     """The estimate from all valid windows of one process; None before there is any.
 
-    most_rows: what the driver's queues hold. Weighted least squares over window means, so that a long window of small
-    batches does not outweigh a short one of large batches, near which the answer lies.
+    most_rows: what the driver's queues hold. cap_rows: the engine's cap of a batch, if it is known already.
+
+    Weighted least squares over window means, so that a long window of small batches does not outweigh a short one of
+    large batches, near which the answer lies.
     """
     sound = [w for w in windows if w.invalid is None and w.purpose != "compile" and w.rows and w.seconds]
     if not sound:
         return None
-    cap = None if continuous else _cap([Point.of(window) for window in sound])
+    cap = None if continuous else cap_rows or _cap([Point.of(window) for window in sound])
     if not continuous:  # a cold batch beyond the allowed age lies far from the answer, and would tilt the line
         sound = [w for w in sound if w.purpose != "warm-up" or w.seconds <= allowed_age_s * len(w.batches)] or sound
     points = [Point.of(window) for window in sound]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -170,6 +170,18 @@ def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequenc
     # the first batch tells whether the system is slow
     least, round_s = 2 if before or limits.continuous else 1, min(_ROUND_S, settings.warmup_seconds)
     return Hold(process, "warm-up", int(min(rows, limits.most_rows)), why, round_s, round_s, 1.0, least)
+
+
+def warm_up(settings: Search, limits: Limits, measure: Callable[[Hold], Window]) -> list[Window]:
+    """Measures windows until the cost of a batch is steady, or one of them is invalid; returns them."""
+    windows: list[Window] = []
+    while not is_warm(settings, windows, is_continuous=limits.continuous):
+        step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
+        early = sum(window.seconds for window in windows) < UNPINNED * settings.warmup_seconds
+        windows.append(measure(dataclasses.replace(step, purpose="compile") if early else step))
+        if windows[-1].invalid:
+            break
+    return windows
 
 
 def _spent(window: Window) -> float:

@@ -12,10 +12,11 @@ from typing import Any
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, Fault, TrialSetup
+from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, Fault, Share, TrialSetup
 from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
+from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.oracle.checksum import salt
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Rules
@@ -34,13 +35,14 @@ _JOINS_NOTHING = (
 class FlinkSystem(Answering):
     """Flink under test; driver/system.py says what each method does."""
 
-    capabilities = Capabilities(continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut"}))
+    capabilities = Capabilities(continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut", "quota"}))
     late_rules = queries.ANY_QUERY
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
         super().__init__(system, work)
         self._system = system
         self._cluster: Cluster | None = None
+        self._given = Given(system.cpus)
         self._job = ""
         self._setup: TrialSetup | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
@@ -52,6 +54,7 @@ class FlinkSystem(Answering):
         self.failure = None
         self._starts += 1
         self._cluster = Cluster(self._system, self._work / f"cluster-{self._starts}")
+        self._given.begin(self._cluster.session)
 
     def begin_trial(self, setup: TrialSetup) -> None:
         """Submits the trial's job; a job that does not begin invalidates this trial only.
@@ -112,7 +115,10 @@ class FlinkSystem(Answering):
 
     def pin(self) -> None:
         if self._system.cpus and self._cluster is not None:
-            self._cluster.session.pin(self._system.cpus)
+            self._cluster.session.pin(self._given.cpus)
+
+    def give(self, share: Share | None) -> None:
+        self._given.change(share, self._cluster and self._cluster.session)
 
     def strike(self, fault: Fault) -> None:
         """Kills the job manager, or the task manager, which is started again."""

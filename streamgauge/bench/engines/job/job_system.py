@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,20 +15,20 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.ids import Laps
 from streamgauge.bench.driver.observed import summary
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
+from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
+from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
 from streamgauge.bench.publish.publisher import Task
 from streamgauge.bench.publish.rights import try_rights
-from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of
+from streamgauge.bench.publish.warming import KEPT_ROWS, Warming, begin_of, laps_after
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access, Topics, ends
@@ -51,7 +50,9 @@ class JobSystem(Adapter):
         super().__init__(system, work)
         # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
         is_continuous = system.progress.checkpoint is None
-        self.capabilities = Capabilities(continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill"}))
+        self.capabilities = Capabilities(
+            continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill", "quota"})
+        )
         self._system = system
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
@@ -62,6 +63,7 @@ class JobSystem(Adapter):
         self._own: OwnTopics | None = None
         self._cpu = 0.0  # of earlier trials
         self._pinned = False  # a job that starts is pinned at once
+        self._given = Given(system.cpus)
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
 
@@ -171,7 +173,10 @@ class JobSystem(Adapter):
     def pin(self) -> None:
         self._pinned = True
         if self._system.cpus and self._job is not None:
-            self._job.command.session.pin(self._system.cpus)
+            self._job.command.session.pin(self._given.cpus)
+
+    def give(self, share: Share | None) -> None:
+        self._given.change(share, self._job and self._job.command.session)
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 the user starts what runs within it
         """Kills the command."""
@@ -204,10 +209,15 @@ class JobSystem(Adapter):
             self._job = job
             if self._pinned:
                 self.pin()
+            self._given.begin(job.command.session)
         warming = None
         if not closed and begun is None and system.warm.ps and system.format != "line":
             kept = begin_of(
-                self._kept, queues, setup.tick, _laps(setup), PS["ms"] // PS[setup.tick] if system.since_1970 else None
+                self._kept,
+                queues,
+                setup.tick,
+                laps_after(setup),
+                PS["ms"] // PS[setup.tick] if system.since_1970 else None,
             )
             about = (self._access, job.values["input"], setup.attempt, job.form)
             if kept:
@@ -333,12 +343,3 @@ class JobSystem(Adapter):
         if job is not None:
             job.end()
             self._cpu += job.command.session.cpu_seconds()
-
-
-def _laps(setup: TrialSetup) -> Laps:
-    """The ids of what warms a job up: those of the round after the trial's."""
-    status = []
-    for endpoint in setup.endpoints:
-        with Connection(endpoint, setup.attempt) as wire:
-            status.append(wire.status())
-    return replace(Laps.of(status), round=setup.marking.round + 1)

@@ -12,7 +12,7 @@ from typing import NotRequired
 import psutil
 
 from streamgauge.base.processes import Child
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup
+from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.engines.known.settings import KnownSettings
@@ -47,8 +47,10 @@ class KnownSystem(Adapter):
             between=system.between,
             continuous=system.continuous,
             pipeline_s=system.pipeline.seconds,
+            contention=system.contention,
+            coherency=system.coherency,
         )
-        self.capabilities = Capabilities(continuous=behaviour.continuous, faults=frozenset({"kill", "cut"}))
+        self.capabilities = Capabilities(continuous=behaviour.continuous, faults=frozenset({"kill", "cut", "quota"}))
         self._wired = Wired(
             behaviour,
             delay_s=system.delay.seconds,
@@ -56,6 +58,7 @@ class KnownSystem(Adapter):
             seed=system.seed,
             process=0,
             leak_bytes_per_s=system.leak,
+            cpus_file=str(work.absolute() / "cpus"),
         )
         self._process: Child | None = None
 
@@ -104,6 +107,14 @@ class KnownSystem(Adapter):
             process = psutil.Process(self._process.pid)
             return {"resident_memory": process.memory_info().rss, "open_files": open_files(process)}
         return {}
+
+    def give(self, share: Share | None) -> None:
+        """Lets it work as on so many CPUs; it simulates them, so the machine need not have them."""
+        file = Path(self._wired.cpus_file)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_suffix(".new")
+        new.write_text(str(1.0 if share is None else share.cpus))
+        new.replace(file)  # it reads it before each batch
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 it has no worker
         """Kills the process of the trial."""

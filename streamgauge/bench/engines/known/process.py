@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -41,6 +42,7 @@ class Wired:
     process: int = 1  # which process of that seed it simulates
     leak_bytes_per_s: int = 0
     worked_s: float = 0.0  # how long it has worked in earlier trials
+    cpus_file: str = ""  # tells on how many CPUs it works; without the file on one
 
 
 @dataclass
@@ -132,7 +134,7 @@ def _serve(
     clock: tuple[int, int],
 ) -> dict[str, float]:
     process, worked_s = Process(wired.behaviour, wired.seed, wired.process), wired.worked_s
-    limit, paced = process.most_rows, wired.behaviour.capacity is not None
+    paced = wired.behaviour.capacity is not None
     position = [[0] * connection.partitions for connection in connections]
     rows = batches = 0
     cpu_begin_s = time.process_time()
@@ -154,7 +156,8 @@ def _serve(
                 raise WireError(f"no row came for {patience_s} s")
         else:
             last_row = now
-            share = min(1.0, limit / count)
+            process.behaviour = wired.behaviour.on(_cpus(wired))
+            share = min(1.0, process.most_rows / count)
             wanted = [[-(-int(n * share * 1000) // 1000) for n in new] for new in there]
             taken = sum(side_by_side(partial(_take, emitter), connections, position, wanted))
             if paced:
@@ -179,6 +182,14 @@ def _serve(
         "cpu_seconds": time.process_time() - cpu_begin_s,
         "worked_s": worked_s,
     }
+
+
+def _cpus(wired: Wired) -> float:
+    """Number of CPUs on which it works now."""
+    try:
+        return float(Path(wired.cpus_file).read_text()) if wired.cpus_file else 1.0
+    except FileNotFoundError:
+        return 1.0
 
 
 def _take(emitter: Emitter, connection: Connection, at: list[int], rows: list[int]) -> int:

@@ -46,3 +46,7 @@ class KnownSettings(System):
         description="continuous: time of a row from end to end; with n rows waiting the system carries n/pipeline at "
         "most",
     )
+    contention: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="the σ of the scalability law that its capacity, that of one CPU, follows on others"
+    )
+    coherency: Annotated[float, Field(ge=0, lt=1)] = Field(default=0.0, description="the κ of that law")

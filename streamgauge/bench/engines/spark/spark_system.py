@@ -18,8 +18,9 @@ from typing import IO, Any, NotRequired
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, TrialSetup, Unsupported
+from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup, Unsupported
 from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
 from streamgauge.bench.engines.spark.settings import SparkSettings
@@ -53,10 +54,13 @@ class SparkSystem(Adapter):
         faults: set[Fault] = {"kill", "cut"}
         if system.master.startswith("local-cluster"):
             faults.add("restart")
+        if system.master.startswith("local"):  # a cluster's executors run elsewhere
+            faults.add("quota")
         is_continuous = system.mode == "real-time"
         self.capabilities = Capabilities(continuous=is_continuous, pins=True, faults=frozenset(faults))
         self._process: Leader | None = None
         self._session: Session | None = None
+        self._given = Given(system.cpus)
         self._control: socket.socket | None = None
         self._lines: IO[str] | None = None
         self._lock = threading.Lock()
@@ -96,6 +100,7 @@ class SparkSystem(Adapter):
                 raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
             self._session = Session(self._process.pid)
             try:
+                self._given.begin(self._session)
                 self._control = self._accept(listener)
                 self._control.settimeout(START_SECONDS)
                 self._lines = self._control.makefile("rw", encoding="utf-8")
@@ -167,7 +172,10 @@ class SparkSystem(Adapter):
     def pin(self) -> None:
         """Pins all threads of the system to the CPUs that the benchmark names; until then they may compile on any."""
         if self._system.cpus and self._session is not None:
-            self._session.pin(self._system.cpus)
+            self._session.pin(self._given.cpus)
+
+    def give(self, share: Share | None) -> None:
+        self._given.change(share, self._session)
 
     def strike(self, fault: Fault) -> None:
         """Kills spark-submit, or the executors of a cluster within it, which it starts again."""

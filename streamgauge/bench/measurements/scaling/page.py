@@ -1,0 +1,134 @@
+"""Blocks of the page that show how a cell scales: rates on parts of the machine, the law, cores and money."""
+
+from __future__ import annotations
+
+from streamgauge.bench.measurements.scaling.record import Carried, Need, ScalingRun
+from streamgauge.results.report.blocks import (
+    MISSING,
+    Block,
+    Cell,
+    Chart,
+    Hole,
+    Note,
+    Table,
+    Tiles,
+    attempt,
+    between,
+    number,
+    share,
+)
+from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.run_records import CellRecord, Records
+
+
+def blocks(records: Records, record: CellRecord) -> list[Block]:
+    run = records.of_cell(record.cell, "scaling", ScalingRun)
+    if run is None:
+        return [Hole("No scaling", records.why(records.status("scaling", **record.cell.model_dump())))]
+    shown = [attempt("Scaling", make, run) for make in (_tiles, _table, _chart)]
+    if run.refused:
+        shown.insert(1, Note(f"The points carry no scalability law: {run.refused}."))
+    return shown
+
+
+def _tiles(run: ScalingRun) -> Tiles:
+    tiles: list[tuple[str, str, str]] = []
+    if run.known:
+        most = run.known[-1]
+        tiles += [
+            (f"rate on {_cpus(most)}", number(most.rate_events_per_s), f"events/s; {_ends(most.interval)}"),
+            _efficiency(run.known[0] if most.cpus <= 1 else most),
+        ]
+    if run.law is not None:
+        for name, sign, one in (("contention", "σ", run.law.contention), ("coherency", "κ", run.law.coherency)):
+            tiles.append((f"{name} {sign}", f"{one.value:.3g}", f"{one.low:.3g} to {one.high:.3g} with 90\u202f%"))
+    if run.need is not None:
+        tiles.append(_need(run.need))
+    if run.core_hour is not None and run.known:
+        cheapest = min(run.known, key=lambda one: run.cost_of(one) or 0.0)
+        price = f"at {run.core_hour:g} for a core for an hour, on {_cpus(cheapest)}"
+        tiles.append(("a billion events cost", f"{run.cost_of(cheapest):.3g}", price))
+    return Tiles([*tiles, _answers(run)])
+
+
+def _efficiency(one: Carried) -> tuple[str, str, str]:
+    value = MISSING if one.efficiency is None else share(round(one.efficiency, 3))
+    ends = one.efficiency_interval
+    shown = "" if ends is None else f"; {share(round(ends[0], 3))} to {share(round(ends[1], 3))}"
+    return (f"efficiency on {_cpus(one)}", value, f"of the rate of one CPU for each CPU{shown}")
+
+
+def _need(need: Need) -> tuple[str, str, str]:
+    label = f"CPUs for {number(need.rate_events_per_s)}\u00a0events/s"
+    if need.cpus is None:
+        return (label, MISSING, "no number of CPUs carries it" if need.by == "law" else "no measured part carries it")
+    ends = f"{number(need.low)} to {'no known number' if need.high is None else number(need.high)}"
+    by = "the least measured part" if need.by == "points" else "by the law"
+    beyond = ", continued beyond what was measured" if need.is_beyond else ""
+    return (label, number(need.cpus), f"{by}{beyond}; {ends} with 90\u202f%")
+
+
+def _answers(run: ScalingRun) -> tuple[str, str, str]:
+    if run.checked is None:
+        return ("answers", "not compared", "no part had a rate")
+    said = {True: "right", False: "wrong", None: "not compared"}[run.checked.correct]
+    at = f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s"
+    return ("answers", said, at if run.checked.correct else f"{at}: {run.checked.reason}")
+
+
+def _table(run: ScalingRun) -> Table:
+    columns = ["CPUs", "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it", "limited by"]
+    columns += ["a billion events cost"] if run.core_hour is not None else []
+    rows: list[list[Cell]] = []
+    for one in run.points:
+        ends = one.efficiency_interval
+        row: list[Cell] = [
+            number(one.cpus),
+            number(one.rate_events_per_s),
+            between(one.interval or (None, None)),
+            number(one.efficiency),
+            between(ends or (None, None)),
+            one.limited_by or one.reason,
+        ]
+        cost = run.cost_of(one)
+        rows.append([*row, *([MISSING if cost is None else f"{cost:.3g}"] if run.core_hour is not None else [])])
+    kind = "a quota of the CPUs' time" if run.kind == "quotas" else "so many CPUs"
+    caption = f"Parts of the machine, by {kind}, in {run.blocks} blocks of one warm process"
+    return Table(columns, rows, caption, cards=True)
+
+
+def _chart(run: ScalingRun) -> Chart:
+    """Chart of the rate over CPUs, beside the line of one CPU's rate, and the law."""
+    known = run.known
+    cpus, rates = [one.cpus for one in known], [one.rate_events_per_s or 0.0 for one in known]
+    ends = [one.interval or (rate, rate) for one, rate in zip(known, rates, strict=True)]
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - rate for (_, high), rate in zip(ends, rates, strict=True)],
+        "arrayminus": [rate - low for (low, _), rate in zip(ends, rates, strict=True)],
+    }
+    traces: list[Trace] = [line("measured", cpus, rates, 0, mode="markers", marker={"size": 9}, error_y=bars)]
+    base = next((one for one in known if one.cpus == 1), known[0] if known else None)
+    if base is not None and base.rate_events_per_s is not None:
+        each = base.rate_events_per_s / base.cpus
+        traces.append(line("as one CPU each", [0.0, cpus[-1]], [0.0, each * cpus[-1]], 1))
+    if run.law is not None:
+        traces.append(line("the law", [at for at, *_ in run.law.curve], [rate for _, rate, *_ in run.law.curve], 2))
+    rows: list[list[Cell]] = [
+        [number(one.cpus), number(rate), "block " + str(nth)] for one in known for nth, rate in enumerate(one.blocks, 1)
+    ]
+    return Chart(
+        "Rate on parts of the machine",
+        figure(traces, axis("CPUs", rangemode="tozero"), axis("events/s", rangemode="tozero"), showlegend=True),
+        Table(["CPUs", "rate (events/s)", "of"], rows),
+        "With 90\u202f% intervals over the blocks of one process.",
+    )
+
+
+def _cpus(one: Carried) -> str:
+    return "1\u00a0CPU" if one.cpus == 1 else f"{one.cpus:g}\u00a0CPUs"
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{number(interval[0])} to {number(interval[1])} with 90\u202f%"

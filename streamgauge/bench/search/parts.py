@@ -1,0 +1,117 @@
+"""Plans what a warm process carries on parts of the machine: windows in turns, whose CPUs change between them.
+
+Each block visits all parts once, in a seeded order. A point is a part in a block: a window of small batches and one of
+large ones, or one window of an engine without batches. The fit of a ladder tells its rate, as the search's does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgauge.bench.measurements.search.record import Estimate
+from streamgauge.bench.search.estimate import best_rows, fit
+from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
+from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Window
+
+#: a large batch takes this part of the allowed age, and a small one has so many times fewer rows
+_PART, _SMALLER = 0.25, 8
+#: without batches, the backlog is this part of the allowed age at the rate of all CPUs
+_BACKLOG = 0.5
+#: times that a point is measured until it has an estimate
+_TRIES = 2
+#: most points in a row without an estimate
+GIVE_UP = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    """The estimate for a part of the machine in a block; None, with the reason, without a valid window."""
+
+    block: int
+    cpus: float
+    estimate: Estimate | None
+    reason: str = ""
+
+
+def order(parts: Sequence[float], block: int, seed: int) -> list[float]:
+    """Returns the parts in the order of that block."""
+    return [float(cpus) for cpus in np.random.default_rng((seed, block)).permutation(sorted(parts))]
+
+
+def measure_parts(
+    parts: Sequence[float],
+    blocks: int,
+    seed: int,
+    settings: Search,
+    limits: Limits,
+    whole: Estimate,
+    measure: Callable[[float, Hold], Window],
+) -> list[Point]:
+    """Measures all points; gives up, with fewer, once the last ones have no estimate.
+
+    whole: the estimate on all parts together, as the search found it. measure: carries a window out on so many CPUs.
+    """
+    points: list[Point] = []
+    for block in range(blocks):
+        for cpus in order(parts, block, seed):
+            for _ in range(_TRIES):
+                expected = _expected(points, cpus, whole, max(parts))
+                windows = [measure(cpus, step) for step in steps(settings, limits, expected, whole)]
+                point = _point(block, cpus, windows, settings, limits, whole)
+                if point.estimate is not None:
+                    break
+            points.append(point)
+            if len(points) >= GIVE_UP and all(one.estimate is None for one in points[-GIVE_UP:]):
+                return points
+    return points
+
+
+def steps(settings: Search, limits: Limits, expected: Estimate, whole: Estimate) -> list[Hold]:
+    """The windows of a point whose estimate will be about the expected one."""
+    age, long_s = settings.max_age.seconds, 2 * settings.window_seconds
+    if limits.continuous:
+        rows = min(limits.most_rows, _BACKLOG * age * whole.rate_events_per_s)
+        return [_hold(rows, "on the plateau", long_s, LEAST_BATCHES)]
+    large = best_rows(expected, age, _PART)
+    small = large / _SMALLER
+    if whole.cap_rows is not None and large > whole.cap_rows:
+        large, small = 2.0 * whole.cap_rows, whole.cap_rows / 3
+    return [
+        _hold(min(small, limits.most_rows), "small batches", settings.window_seconds / 2, LEAST_BATCHES),
+        _hold(min(large, limits.most_rows), "large batches", long_s, LEAST_BATCHES // 2),
+    ]
+
+
+def _hold(rows: float, why: str, seconds: float, least: int) -> Hold:
+    return Hold(1, "ladder", int(max(1.0, rows)), why, seconds, seconds, 1.0, least)
+
+
+def _expected(points: Sequence[Point], cpus: float, whole: Estimate, most: float) -> Estimate:
+    """The estimate that is expected on so many CPUs: that of the last point with as many, else in proportion."""
+    known = [(one.cpus, one.estimate) for one in points if one.estimate is not None]
+    alike = [one for one in known if one[0] == cpus]
+    at, estimate = [(most, whole), *known, *alike][-1]
+    costs = at / cpus
+    return dataclasses.replace(
+        estimate,
+        rate_events_per_s=estimate.rate_events_per_s / costs,
+        batch_cost_s=None if estimate.batch_cost_s is None else estimate.batch_cost_s * costs,
+        row_cost_s=estimate.row_cost_s * costs,
+    )
+
+
+def _point(
+    block: int, cpus: float, windows: Sequence[Window], settings: Search, limits: Limits, whole: Estimate
+) -> Point:
+    if wrong := next((one.invalid for one in windows if one.invalid), None):
+        return Point(block, cpus, None, wrong)
+    estimate = fit(
+        windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows,
+        cap_rows=whole.cap_rows,
+    )  # fmt: skip
+    return Point(block, cpus, estimate, "" if estimate else "no window told what a batch costs")

@@ -1,0 +1,300 @@
+"""The measurement scaling with the known system, whose law is known; and what it says where there is no law."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchmarks.scalability import IN_TURNS, LAWS, row
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.system import Capabilities, Share
+from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measurements.scaling.record import Carried, ScalingRun, need_of
+from streamgauge.bench.measurements.scaling.section import Scaling
+from streamgauge.bench.measurements.scaling.stage import carried_of, record_of, sentence_of
+from streamgauge.bench.measurements.search.record import Estimate, ProcessEstimate, SearchAnswer
+from streamgauge.bench.measurements.search.stage import publish
+from streamgauge.bench.search.parts import GIVE_UP, Point, measure_parts, order, steps
+from streamgauge.bench.search.steps import Hold
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.config import Search
+from streamgauge.config.benchmark import Overrides
+from streamgauge.records.measurement import Batch, Limits, Window
+from streamgauge.results.report import cells_section
+from streamgauge.results.report.blocks import Chart, Hole, Note, Table, Tiles, plain
+from streamgauge.results.report.run_records import Records
+from streamgauge.stats.scalability import Refused, carried, fit
+from tests.measure.benches import CELL, Bench, write_bench
+from tests.metrics.backend import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE_CPU, CONTENTION, COHERENCY = 10_000, 0.1, 0.02
+QUICK = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "yardstick": False}
+#: a batch of n rows takes 10 ms and n times 100 µs
+WHOLE = Estimate(9900.0, 9800.0, 10_000.0, "age", 9900.0, 0.01, 1e-4, None, 0.01, 0.0, 0.0, 0.0)
+
+
+def bench_of(place: Path, **section: Any) -> Bench:
+    known = {
+        "name": "known", "engine": "known", "capacity": ONE_CPU, "batch_cost": "10ms", "contention": CONTENTION,
+        "coherency": COHERENCY,
+    }  # fmt: skip
+    return write_bench(place, systems=[known], search=QUICK, scaling=section)
+
+
+def searched(bench: Bench) -> CellRun:
+    """A run whose search has ended."""
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    cell_run.directory.mkdir(parents=True, exist_ok=True)
+    rate = carried(1, ONE_CPU, CONTENTION, COHERENCY) * 0.99
+    one = ProcessEstimate(**vars(WHOLE), process=1)
+    answer = SearchAnswer(
+        sustainable_rate_events_per_s=rate, interval=(rate, rate), outcome="found", correct=True, processes=(one,),
+        plan=cell_run.plan_key, proven=(0.9 * rate, 1.1 * rate),
+    )  # fmt: skip
+    publish(cell_run, answer)
+    return cell_run
+
+
+def measured(bench: Bench) -> ScalingRun:
+    cell_run = searched(bench)
+    measure("scaling", cell_run)
+    return ScalingRun.read(cell_run.directory / "scaling.json")
+
+
+def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "CHECK_S", 2.0)
+    bench = bench_of(tmp_path, cores=[8, 1, 2, 4], blocks=2, demand=20_000, cost={"core_hour": 0.045})
+    run = measured(bench)
+    assert [one.cpus for one in run.points] == [1, 2, 4, 8]
+    truth = {cpus: carried(cpus, ONE_CPU, CONTENTION, COHERENCY) for cpus in (1, 2, 4, 8)}
+    for one in run.points:
+        assert len(one.blocks) == 2
+        assert one.rate_events_per_s == pytest.approx(truth[int(one.cpus)] * 0.99, rel=0.1)
+        assert one.efficiency == pytest.approx(truth[int(one.cpus)] / one.cpus / truth[1], rel=0.1)
+    assert run.law is not None, run.refused
+    assert run.law.contention.low - 0.03 <= CONTENTION <= run.law.contention.high + 0.03
+    assert run.law.coherency.low - 0.01 <= COHERENCY <= run.law.coherency.high + 0.01
+    assert run.need is not None
+    assert (run.need.by, run.need.cpus) == ("law", 3)
+    assert run.need.cost_per_billion == pytest.approx(3 * 0.045 / 3600 / 20_000 * 1e9)
+    assert run.checked is not None
+    assert (run.checked.correct, run.checked.outcome) == (True, "sustainable"), run.checked.reason
+    lines = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    kept = lines["scaling_rate_at_8"]
+    assert (kept["value"], kept["valid"], kept["low"] <= kept["value"] <= kept["high"]) == (
+        run.points[-1].rate_events_per_s, True, True,
+    )  # fmt: skip
+    assert lines["scaling_efficiency_at_1"]["value"] == 1.0
+    assert lines["scaling_contention"]["value"] == run.law.contention.value
+    assert lines["scaling_cores_for_20000_per_s"]["value"] == 3
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [tiles] = [block for block in shown if isinstance(block, Tiles) and block.tiles[0][0] == "rate on 8\u00a0CPUs"]
+    values = {label: value for label, value, _ in tiles.tiles}
+    assert values["CPUs for 20\u202f000\u00a0events/s"] == "3"
+    assert values["answers"] == "right"
+    [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Parts")]
+    assert [plain(line[0]) for line in table.rows] == ["1", "2", "4", "8"]
+    [chart] = [block for block in shown if isinstance(block, Chart) and block.title.startswith("Rate on parts")]
+    assert [trace["name"] for trace in chart.figure["data"]] == ["measured", "as one CPU each", "the law"]
+
+
+def test_a_run_that_was_killed_leaves_nothing_and_is_measured_again(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, quotas=[0.5, 1], blocks=2)
+    cell_run = searched(bench)
+    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
+        with RunLog(cell_run.run_directory).stage(stage, scope):
+            pass
+    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
+    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
+    command += BY_NAME["scaling"].arguments(CELL.model_dump())
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        shares = cell_run.directory / "work" / "system" / "cpus"
+        wait_until(lambda: shares.exists() and shares.read_text() == "0.5", "a part of the machine", 120)
+        started = psutil.Process(job.pid).children(recursive=True)
+        job.kill()
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert not alive
+    assert not (cell_run.directory / "scaling.json").exists()
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr[-3000:]
+    run = ScalingRun.read(cell_run.directory / "scaling.json")
+    assert [len(one.blocks) for one in run.points] == [2, 2]
+    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    metrics = [one["metric"] for one in read_jsonl(cell_run.run_directory / "results.jsonl")]
+    assert len(metrics) == len(set(metrics))
+
+
+def test_what_cannot_be_given_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(tmp_path)
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    with pytest.raises(UserError, match=r"^e\.all\.known: no sustainable rate of this run; run the stage search first"):
+        measure("scaling", cell_run)
+    searched(bench)
+
+    def refuses(_: KnownSystem, share: Share | None) -> None:
+        raise UserError(f"no {share}" if share is None else f"found {share.cpus:g}, allowed: none")
+
+    monkeypatch.setattr(KnownSystem, "give", refuses)
+    monkeypatch.setattr(KnownSystem, "begin_trial", lambda *_: pytest.fail("it was started"))
+    with pytest.raises(UserError, match=r"^scaling\.quotas: found 1, allowed: none$"):
+        measure("scaling", cell_run)
+    original = KnownSystem.__init__
+
+    def without(system: KnownSystem, *given: Any) -> None:
+        original(system, *given)
+        system.capabilities = Capabilities()
+
+    monkeypatch.setattr(KnownSystem, "__init__", without)
+    with pytest.raises(UserError, match=r"^scaling: systems\.known takes no part of the CPUs: its adapter declares no"):
+        measure("scaling", cell_run)
+    holes = [block for block in cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks]
+    assert "No scaling" in [block.what for block in holes if isinstance(block, Hole)]
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ({"quotas": [0.5, 1], "cores": [1, 2]}, "scaling: found both quotas and cores, allowed: one of them"),
+        ({"cores": [1, 2, 1]}, "scaling: cores: found a number twice, allowed: each once"),
+        ({"quotas": [1]}, "scaling.quotas"),
+        ({"quotas": [0, 1]}, "scaling.quotas"),
+        ({"cost": {"core_hour": -1}}, "scaling.cost.core_hour"),
+    ],
+)
+def test_a_section_that_makes_no_sense_is_refused(tmp_path: Path, section: dict[str, Any], why: str) -> None:
+    with pytest.raises(UserError, match=why.replace(".", r"\.")):
+        bench_of(tmp_path, **section)
+
+
+def test_four_points_fit_into_ten_minutes_and_a_first_look_has_two_blocks(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, scaling={}, search={"warmup_seconds": 75})
+    benchmark = bench.benchmark
+    assert [stage.name for stage in stages_of(benchmark)][-3:] == ["latency", "scaling", "report"]
+    assert timing.stage_seconds(BY_NAME["scaling"], benchmark, timing.USUAL) < 600
+    quick = Overrides(quick=True).apply(benchmark)
+    assert quick.scaling is not None
+    assert quick.scaling.blocks == 2
+    assert benchmark.scaling == Scaling()
+
+
+def test_each_block_has_all_parts_once_in_an_order_of_its_own() -> None:
+    parts = (0.25, 0.5, 0.75, 1.0)
+    orders = [order(parts, block, 1) for block in range(6)]
+    assert all(sorted(one) == list(parts) for one in orders)
+    assert len({tuple(one) for one in orders}) > 3
+    assert orders == [order(parts, block, 1) for block in range(6)] != [order(parts, block, 2) for block in range(6)]
+
+
+def window(cpus: float, step: Hold) -> Window:
+    """A window of a system whose batches take as long as WHOLE says on one CPU."""
+    seconds = (0.01 + 1e-4 * step.rows) / cpus
+    batches = tuple(Batch(n * seconds, step.rows, seconds) for n in range(max(4, step.least_batches)))
+    return Window(1, "ladder", step.rows, batches)
+
+
+def test_a_point_is_fitted_to_small_and_large_batches_of_the_rate_that_is_expected_there() -> None:
+    settings, asked = Search(), list[tuple[float, int]]()
+
+    def noted(cpus: float, step: Hold) -> Window:
+        asked.append((cpus, step.rows))
+        return window(cpus, step)
+
+    points = measure_parts((0.5, 1.0), 2, 1, settings, Limits(), WHOLE, noted)
+    assert sorted({(one.block, one.cpus) for one in points}) == [(0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)]
+    for one in points:
+        assert one.estimate is not None
+        assert one.estimate.rate_events_per_s == pytest.approx((1 - 0.01 / one.cpus / 10) * 1e4 * one.cpus, rel=1e-6)
+    rows = {cpus: {held for at, held in asked if at == cpus} for cpus in (0.5, 1.0)}
+    assert all(len(held) == 2 for held in rows.values()), "windows of a part are alike in all blocks"
+    assert max(rows[1.0]) == pytest.approx(2 * max(rows[0.5]), rel=0.01)
+
+
+def test_a_known_cap_of_a_batch_bounds_the_rate_and_without_batches_one_window_is_enough() -> None:
+    capped = Estimate(**{**vars(WHOLE), "cap_rows": 500, "constraint": "batch cap"})
+    small, large = steps(Search(), Limits(), capped, capped)
+    assert (small.rows, large.rows) == (166, 1000)
+    flowing = Estimate(**{**vars(WHOLE), "batch_cost_s": None})
+    [one] = steps(Search(), Limits(continuous=True, most_rows=30_000), flowing, flowing)
+    assert one.rows == 30_000
+
+
+def test_invalid_windows_are_measured_again_and_end_the_turns_where_nothing_is_valid() -> None:
+    asked = list[float]()
+
+    def broken(cpus: float, step: Hold) -> Window:
+        asked.append(cpus)
+        return Window(1, "ladder", step.rows, (), "the system died")
+
+    points = measure_parts((0.5, 1.0), 9, 1, Search(), Limits(), WHOLE, broken)
+    assert [one.reason for one in points] == ["the system died"] * GIVE_UP
+    assert len(asked) == 2 * 2 * GIVE_UP
+    parts = [carried_of(points, cpus, (0.5, 1.0)) for cpus in (0.5, 1.0)]
+    assert all(one == Carried(cpus=one.cpus, reason="the system died") for one in parts)
+    run = record_of("p", Scaling(quotas=(0.5, 1.0), demand=10.0), parts)
+    assert sentence_of(run) == "events/s: nothing; no law: 0 numbers of cores were measured, at least 4 are needed"
+    assert run.need is not None
+    assert run.need.cpus is None
+
+
+def point(cpus: float, *rates: float) -> list[Point]:
+    made = [Estimate(**{**vars(WHOLE), "rate_events_per_s": rate}) for rate in rates]
+    return [Point(block, cpus, estimate) for block, estimate in enumerate(made)]
+
+
+def test_efficiency_is_of_the_same_block_and_real_quotas_carry_no_law() -> None:
+    parts = (0.25, 0.5, 0.75, 1.0)
+    points = [*point(0.25, 20, 40), *point(0.5, 45, 90), *point(0.75, 70, 140), *point(1.0, 100, 200)]
+    run = record_of(
+        "p", Scaling(demand=60.0, cost={"core_hour": 0.36}), [carried_of(points, one, parts) for one in parts]
+    )
+    assert [one.efficiency for one in run.points] == pytest.approx([0.8, 0.9, 70 / 75, 1.0])
+    assert run.points[0].efficiency_interval == pytest.approx((0.8, 0.8))
+    assert run.points[3].efficiency_interval is None
+    assert run.points[0].rate_events_per_s == pytest.approx(math.sqrt(20 * 40))
+    assert run.law is None
+    assert run.refused == "0.25 of a core: a quota below one core measures throttling, not scaling"
+    assert run.need is not None
+    assert (run.need.by, run.need.cpus, run.need.low) == ("points", 0.5, 0.25)
+    assert run.cost_of(run.points[3]) == pytest.approx(0.36 / 3600 / math.sqrt(100 * 200) * 1e9)
+
+
+def test_without_a_law_a_demand_is_the_least_part_that_carries_it_for_sure_or_perhaps() -> None:
+    points = tuple(
+        Carried(cpus=cpus, rate_events_per_s=rate, interval=(0.8 * rate, 1.2 * rate), blocks=(rate,))
+        for cpus, rate in ((1, 100.0), (2, 180.0), (3, 250.0))
+    )
+    refused = fit([(one.cpus, rate) for one in points for rate in one.blocks])
+    assert isinstance(refused, Refused)
+    ends = {rate: need_of(rate, points, refused, None) for rate in (90.0, 150.0, 230.0, 400.0)}
+    assert [(one.low, one.cpus, one.high) for one in ends.values()] == [(1, 1, 2), (2, 2, 3), (3, 3, None), (None,) * 3]
+
+
+def test_intervals_from_turns_hold_a_known_law_nine_times_in_ten() -> None:
+    """`python -m benchmarks.scalability` has 100 of each kind."""
+    _, _, _, _, fitted, contention, coherency, *_ = row(LAWS[4], IN_TURNS[0], 20)
+    assert int(fitted) >= 17
+    assert all(float(one.rstrip(" %")) >= 75 for one in (contention, coherency))
+
+
+def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path)
+    cell_run = searched(bench)
+    parts = (0.5, 1.0)
+    points = [*point(0.5, 45, 47), *point(1.0, 100, 104)]
+    record_of("p", Scaling(quotas=parts), [carried_of(points, one, parts) for one in parts]).write(
+        cell_run.directory / "scaling.json"
+    )
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    notes = [block.text for block in shown if isinstance(block, Note)]
+    assert any(text.startswith("The points carry no scalability law: 2 numbers of cores") for text in notes)
