@@ -76,9 +76,7 @@ def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float,
 def turned(law: tuple[float, float], sizes: Sequence[int], blocks: int, seed: int) -> list[tuple[float, float]]:
     """Numbers of cores, and the rate in each block of one process whose cores change."""
     contention, coherency = law
-    known = Behaviour(
-        ONE_CORE, batch_cost_s=0.05, noise=0.05, between=0.03, contention=contention, coherency=coherency
-    )
+    known = Behaviour(ONE_CORE, batch_cost_s=0.05, noise=0.05, between=0.03, contention=contention, coherency=coherency)
     settings, process = Search(), TurningProcess(known, seed, 1)
     whole = fit_windows(
         [Window(1, "ladder", rows, process.hold(rows, lambda batches: len(batches) > 3)) for rows in (10_000, 100_000)],

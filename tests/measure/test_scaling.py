@@ -240,7 +240,7 @@ def test_invalid_windows_are_measured_again_and_end_the_turns_where_nothing_is_v
 
     points = measure_parts((0.5, 1.0), 9, 1, Search(), Limits(), WHOLE, broken)
     assert [one.reason for one in points] == ["the system died"] * GIVE_UP
-    assert len(asked) == 2 * 2 * GIVE_UP
+    assert len(asked) == 2 * GIVE_UP
     parts = [carried_of(points, cpus, (0.5, 1.0)) for cpus in (0.5, 1.0)]
     assert all(one == Carried(cpus=one.cpus, reason="the system died") for one in parts)
     run = record_of("p", Scaling(quotas=(0.5, 1.0), demand=10.0), parts)

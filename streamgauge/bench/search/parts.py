@@ -61,7 +61,11 @@ def measure_parts(
         for cpus in order(parts, block, seed):
             for _ in range(_TRIES):
                 expected = _expected(points, cpus, whole, max(parts))
-                windows = [measure(cpus, step) for step in steps(settings, limits, expected, whole)]
+                windows: list[Window] = []
+                for step in steps(settings, limits, expected, whole):
+                    windows.append(measure(cpus, step))
+                    if windows[-1].invalid:
+                        break
                 point = _point(block, cpus, windows, settings, limits, whole)
                 if point.estimate is not None:
                     break

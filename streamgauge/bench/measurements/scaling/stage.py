@@ -42,7 +42,7 @@ CHECKED = 0.6
 
 
 def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
-    """Measures; returns facts for the log of stages. Raises UserError without a rate, or where parts are not offered."""
+    """Measures; returns facts for the log of stages. Raises UserError without a rate, or without such parts."""
     whole, begin = _whole(cell_run), time.monotonic()
     with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
         turns = _Turns(bench, token, cell_run.benchmark.search, section.cores is not None)
@@ -79,9 +79,7 @@ class _Turns:
         """Raises UserError, before anything starts, where the adapter or this machine offers no such parts."""
         name = self.bench.settings.name
         if "quota" not in self.bench.capabilities.faults:
-            raise UserError(
-                f"scaling: systems.{name} takes no part of the CPUs: its adapter declares no fault quota"
-            )
+            raise UserError(f"scaling: systems.{name} takes no part of the CPUs: its adapter declares no fault quota")
         try:
             self.bench.give(Share(max(parts), self.whole))
             self.bench.give(None)
