@@ -39,7 +39,7 @@ from tests.metrics.backend import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_CPU, CONTENTION, COHERENCY = 10_000, 0.1, 0.02
-QUICK = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "yardstick": False}
+QUICK = {"max_age": "600ms", "warmup_seconds": 0, "window_seconds": 0.2, "yardstick": False}
 #: a batch of n rows takes 10 ms and n times 100 µs
 WHOLE = Estimate(9900.0, 9800.0, 10_000.0, "age", 9900.0, 0.01, 1e-4, None, 0.01, 0.0, 0.0, 0.0)
 
@@ -72,16 +72,35 @@ def measured(bench: Bench) -> ScalingRun:
     return ScalingRun.read(cell_run.directory / "scaling.json")
 
 
-def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CHECK_S", 2.0)
+def follow_the_law(run: ScalingRun, rel: float) -> None:
+    """Asserts that each point is that of the known law."""
+    for one in run.points:
+        truth = carried(one.cpus, ONE_CPU, CONTENTION, COHERENCY)
+        assert len(one.blocks) == run.blocks
+        assert one.rate_events_per_s == pytest.approx(truth * 0.99, rel=rel)
+        assert one.efficiency == pytest.approx(truth / one.cpus / ONE_CPU, rel=rel)
+
+
+def test_the_cpus_of_a_running_process_change_between_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "CHECK_S", 1.0)
+    bench = bench_of(tmp_path, cores=[4, 1], blocks=2, demand=15_000)
+    run = measured(bench)
+    assert [one.cpus for one in run.points] == [1, 4]
+    follow_the_law(run, rel=0.2)
+    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    assert run.need is not None
+    assert (run.need.by, run.need.cpus) == ("points", 4)
+    lines = {one["metric"]: one["value"] for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert lines["scaling_rate_at_4"] == run.points[-1].rate_events_per_s
+    assert lines["scaling_efficiency_at_1"] == 1.0
+
+
+@pytest.mark.prove
+def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, cores=[8, 1, 2, 4], blocks=2, demand=20_000, cost={"core_hour": 0.045})
     run = measured(bench)
     assert [one.cpus for one in run.points] == [1, 2, 4, 8]
-    truth = {cpus: carried(cpus, ONE_CPU, CONTENTION, COHERENCY) for cpus in (1, 2, 4, 8)}
-    for one in run.points:
-        assert len(one.blocks) == 2
-        assert one.rate_events_per_s == pytest.approx(truth[int(one.cpus)] * 0.99, rel=0.1)
-        assert one.efficiency == pytest.approx(truth[int(one.cpus)] / one.cpus / truth[1], rel=0.1)
+    follow_the_law(run, rel=0.1)
     assert run.law is not None, run.refused
     assert run.law.contention.low - 0.03 <= CONTENTION <= run.law.contention.high + 0.03
     assert run.law.coherency.low - 0.01 <= COHERENCY <= run.law.coherency.high + 0.01
@@ -89,7 +108,7 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path, monkey
     assert (run.need.by, run.need.cpus) == ("law", 3)
     assert run.need.cost_per_billion == pytest.approx(3 * 0.045 / 3600 / 20_000 * 1e9)
     assert run.checked is not None
-    assert (run.checked.correct, run.checked.outcome) == (True, "sustainable"), run.checked.reason
+    assert (run.checked.correct, run.checked.outcome) == (None, "sustainable"), run.checked.reason
     lines = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
     kept = lines["scaling_rate_at_8"]
     assert (kept["value"], kept["valid"], kept["low"] <= kept["value"] <= kept["high"]) == (
@@ -102,13 +121,14 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path, monkey
     [tiles] = [block for block in shown if isinstance(block, Tiles) and block.tiles[0][0] == "rate on 8\u00a0CPUs"]
     values = {label: value for label, value, _ in tiles.tiles}
     assert values["CPUs for 20\u202f000\u00a0events/s"] == "3"
-    assert values["answers"] == "right"
+    assert values["answers"] == "not compared"
     [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Parts")]
     assert [plain(line[0]) for line in table.rows] == ["1", "2", "4", "8"]
     [chart] = [block for block in shown if isinstance(block, Chart) and block.title.startswith("Rate on parts")]
     assert [trace["name"] for trace in chart.figure["data"]] == ["measured", "as one CPU each", "the law"]
 
 
+@pytest.mark.prove
 def test_a_run_that_was_killed_leaves_nothing_and_is_measured_again(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, quotas=[0.5, 1], blocks=2)
     cell_run = searched(bench)
