@@ -17,7 +17,8 @@ class Given:
     def __init__(self, cpus: Collection[int] | None) -> None:
         """Takes the CPUs that the system may use; None: all."""
         here = os.sched_getaffinity(0)
-        self._all, self._share = sorted(set(cpus or here) & here), None
+        self._all = sorted(set(cpus or here) & here)
+        self._share: Share | None = None
 
     @property
     def cpus(self) -> list[int]:

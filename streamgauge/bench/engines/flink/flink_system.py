@@ -118,7 +118,7 @@ class FlinkSystem(Answering):
             self._cluster.session.pin(self._given.cpus)
 
     def give(self, share: Share | None) -> None:
-        self._given.change(share, self._cluster and self._cluster.session)
+        self._given.change(share, None if self._cluster is None else self._cluster.session)
 
     def strike(self, fault: Fault) -> None:
         """Kills the job manager, or the task manager, which is started again."""

@@ -176,7 +176,7 @@ class JobSystem(Adapter):
             self._job.command.session.pin(self._given.cpus)
 
     def give(self, share: Share | None) -> None:
-        self._given.change(share, self._job and self._job.command.session)
+        self._given.change(share, None if self._job is None else self._job.command.session)
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 the user starts what runs within it
         """Kills the command."""

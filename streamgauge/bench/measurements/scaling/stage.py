@@ -181,21 +181,22 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
     """Keeps the figures of a run among the results."""
     wrong = "answers were wrong on the smallest part" if run.checked and run.checked.correct is False else ""
     for one in run.points:
-        about = {"samples": len(one.blocks), "void": wrong or one.reason, "software": run.software}
-        rate, efficiency = f"scaling_rate_at_{one.cpus:g}", f"scaling_efficiency_at_{one.cpus:g}"
-        cell_run.keep(rate, "events/s", one.rate_events_per_s, interval=one.interval, **about)
-        cell_run.keep(efficiency, "ratio", one.efficiency, interval=one.efficiency_interval, **about)
+        rate = ("rate", "events/s", one.rate_events_per_s, one.interval)
+        for name, unit, figure, between in (rate, ("efficiency", "ratio", one.efficiency, one.efficiency_interval)):
+            cell_run.keep(
+                f"scaling_{name}_at_{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
+                void=wrong or one.reason, software=run.software,
+            )  # fmt: skip
     if run.law is not None:
         for name, value in (("contention", run.law.contention), ("coherency", run.law.coherency)):
             ends = (value.low, value.high)
             cell_run.keep(f"scaling_{name}", "ratio", value.value, interval=ends, void=wrong, software=run.software)
     if run.need is not None:
-        rate = f"{run.need.rate_events_per_s:g}"
         low, high = run.need.low, run.need.high
         ends_of_need = None if low is None or high is None else (low, high)
         missing = "" if run.need.cpus is not None else "no part is known to carry it"
         cell_run.keep(
-            f"scaling_cores_for_{rate}_per_s", "cores", run.need.cpus, interval=ends_of_need, void=wrong or missing,
+            f"scaling_cores_for_{run.need.rate_events_per_s:g}_per_s", "cores", run.need.cpus, interval=ends_of_need, void=wrong or missing,
             software=run.software,
         )  # fmt: skip
 
