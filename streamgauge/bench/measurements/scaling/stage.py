@@ -196,8 +196,8 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
         ends_of_need = None if low is None or high is None else (low, high)
         missing = "" if run.need.cpus is not None else "no part is known to carry it"
         cell_run.keep(
-            f"scaling_cores_for_{run.need.rate_events_per_s:g}_per_s", "cores", run.need.cpus, interval=ends_of_need, void=wrong or missing,
-            software=run.software,
+            f"scaling_cores_for_{run.need.rate_events_per_s:g}_per_s", "cores", run.need.cpus, interval=ends_of_need,
+            void=wrong or missing, software=run.software,
         )  # fmt: skip
 
 
