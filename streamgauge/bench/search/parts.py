@@ -18,8 +18,9 @@ from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Window
 
-#: a large batch takes this part of the allowed age, and a small one has so many times fewer rows
-_PART, _SMALLER = 0.25, 8
+#: a large batch takes this part of what the allowed age leaves beyond its batch cost, which is much of it on a small
+#: part of the machine; and a small batch has so many times fewer rows
+_PART, _SMALLER = 0.5, 8
 #: without batches, the backlog is this part of the allowed age at the rate of all CPUs
 _BACKLOG = 0.5
 #: times that a point is measured until it has an estimate
@@ -87,7 +88,7 @@ def steps(settings: Search, limits: Limits, expected: Estimate, whole: Estimate)
         large, small = 2.0 * whole.cap_rows, whole.cap_rows / 3
     return [
         _hold(min(small, limits.most_rows), "small batches", settings.window_seconds / 2, LEAST_BATCHES),
-        _hold(min(large, limits.most_rows), "large batches", long_s, LEAST_BATCHES // 2),
+        _hold(min(large, limits.most_rows), "large batches", long_s, LEAST_BATCHES - 1),
     ]
 
 
