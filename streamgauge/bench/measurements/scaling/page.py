@@ -26,9 +26,10 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     if run is None:
         return [Hole("No scaling", records.why(records.status("scaling", **record.cell.model_dump())))]
     shown = [attempt("Scaling", make, run) for make in (_tiles, _table, _chart)]
-    if run.refused:
-        shown.insert(1, Note(f"The points carry no scalability law: {run.refused}."))
-    return shown
+    notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
+    if run.checked is not None and not run.checked.correct:
+        notes.append(f"Answers on the smallest part: {run.checked.reason}.")
+    return [shown[0], *map(Note, notes), *shown[1:]]
 
 
 def _tiles(run: ScalingRun) -> Tiles:
@@ -72,8 +73,7 @@ def _answers(run: ScalingRun) -> tuple[str, str, str]:
     if run.checked is None:
         return ("answers", "not compared", "no part had a rate")
     said = {True: "right", False: "wrong", None: "not compared"}[run.checked.correct]
-    at = f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s"
-    return ("answers", said, at if run.checked.correct else f"{at}: {run.checked.reason}")
+    return ("answers", said, f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s")
 
 
 def _table(run: ScalingRun) -> Table:

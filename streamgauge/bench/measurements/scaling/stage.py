@@ -43,15 +43,17 @@ CHECKED = 0.6
 
 def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError without a rate, or without such parts."""
-    whole, begin = _whole(cell_run), time.monotonic()
+    whole = _whole(cell_run)
     with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
+        begin = time.monotonic()
         turns = _Turns(bench, token, cell_run.benchmark.search, section.cores is not None)
         turns.refuse(section.parts)
         points = turns.points(section, whole)
         carried = [carried_of(points, cpus, section.parts) for cpus in section.parts]
         checked, software = turns.checked(carried)
+        seconds = time.monotonic() - begin
     run = record_of(cell_run.plan_key, section, carried).model_copy(
-        update={"checked": checked, "software": software, "seconds": time.monotonic() - begin}
+        update={"checked": checked, "software": software, "seconds": seconds}
     )
     run.write(cell_run.directory / "scaling.json")
     log.info("  %s", sentence_of(run))
