@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.base.cgroups import directory, group_of
+from streamgauge.base import cgroups
+from streamgauge.base.cgroups import directory, group_of, memory_limit
 
 FIRST = """\
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -37,6 +38,25 @@ def test_the_group_of_a_process_is_below_the_mount(
     mounts: str, groups: str, controller: str, place: str | None
 ) -> None:
     assert directory(mounts, groups, controller) == (None if place is None else Path(place))
+
+
+def test_the_limit_of_memory_is_the_least_of_a_process_s_own_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "a" / "b"
+    own.mkdir(parents=True)
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "a" / "memory.max").write_text("300\n")
+    monkeypatch.setattr(cgroups, "group_of", lambda controller="": None if controller else own)
+    assert memory_limit() == 300
+    (own / "memory.max").write_text("max\n")
+    assert memory_limit() == 300
+    (own / "memory.max").write_text("200\n")
+    assert memory_limit() == 200
+    monkeypatch.setattr(cgroups, "group_of", lambda controller="": own if controller else None)
+    assert memory_limit() is None
+    (own / "memory.limit_in_bytes").write_text("100\n")
+    assert memory_limit() == 100
 
 
 def test_a_process_that_is_gone_has_no_group() -> None:

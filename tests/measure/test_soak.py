@@ -20,6 +20,7 @@ from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.bench.measurements.soak.stage import followed, sentence_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.config.benchmark import Overrides
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -118,6 +119,9 @@ def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(
     names = [stage.name for stage in stages_of(with_it)]
     assert names[names.index("search") :] == ["search", "latency", "soak", "report"]
     assert timing.stage_seconds(BY_NAME["soak"], with_it, usual) == 1200 + 2 * usual.start_s  # there is no warm-up
+    quick = Overrides(quick=True).apply(with_it)
+    assert quick.soak is not None
+    assert (quick.soak.minutes, quick.soak.rate) == (1.0, 2000)
     without = write_bench(tmp_path).benchmark
     assert "soak" not in [stage.name for stage in stages_of(without)]
     assert all("soak" not in stage.reads for stage in stages_of(without))
