@@ -207,10 +207,10 @@ def test_a_job_says_in_one_line_why_it_does_not_begin(
 
 def test_without_the_package_its_section_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=rf"b\.yaml:\d+:1: {NAME}: unknown key; allowed here: advice, cells, description,"
+        UserError, match=rf"b\.yaml:\d+:1: {NAME}: unknown key; allowed here: advice, catchup, cells, description,"
     ):
         bench_of(tmp_path, {})
-    with pytest.raises(UserError, match=f"^stage: found '{NAME}', allowed: search, latency, soak, scaling$"):
+    with pytest.raises(UserError, match=f"^stage: found '{NAME}', allowed: search, latency, soak, scaling, catchup$"):
         stage_of(NAME)
 
 

@@ -7,6 +7,7 @@ from streamgauge.bench.measurements.search.section import Search
 from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
 from streamgauge.config.limits import Retention
 from streamgauge.config.measuring import (
+    RELEASE_CATCHUP,
     RELEASE_METRICS,
     RELEASE_RATE,
     Offered,
@@ -27,6 +28,7 @@ from streamgauge.config.systems import System
 __all__ = [
     "BENCHMARK",
     "DELAY_PARAMETERS",
+    "RELEASE_CATCHUP",
     "RELEASE_METRICS",
     "RELEASE_RATE",
     "RESERVED",

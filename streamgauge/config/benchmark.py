@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model, Name
 from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.search.section import Search
@@ -79,6 +80,9 @@ class Benchmark(Model):
     scaling: Scaling | None = Field(
         default=None, description="settings of each cell's rates on parts of the machine; without them there are none"
     )
+    catchup: Catchup | None = Field(
+        default=None, description="settings of how each cell catches up after a standstill; without them none does"
+    )
     release: Release | None = Field(
         default=None, description="settings of the release check; without them there is none"
     )
@@ -121,6 +125,8 @@ class Benchmark(Model):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
+        if self.release and "catchup" in self.release.compare and self.catchup is None:
+            raise ValueError("release.compare: found catchup, allowed: with a section catchup, which has the backlog")
         if self.advice is not None and (not self.workloads or self.source.order == "event_time"):
             raise ValueError(
                 "advice: found no workloads, whose watermarks are judged"

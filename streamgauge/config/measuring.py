@@ -131,13 +131,14 @@ class Replay(Offered):
         return len(self.remote) or self.processes
 
 
-RELEASE_RATE = "sustainable_rate_events_per_s"
+RELEASE_RATE, RELEASE_CATCHUP = "sustainable_rate_events_per_s", "catchup_seconds"
 #: what a release check may compare: metrics and their units; lower is better, except of the rate. Latency is
 #: processing-time latency: that in event time is mostly how late the stream itself is, which no version changes
 RELEASE_COMPARES = {
     "rate": {RELEASE_RATE: "events/s"},
     "latency": {"processing_latency_ms_p50": "ms", "processing_latency_ms_p99": "ms"},
     "cpu": {"system_cpu_us_per_event": "us"},
+    "catchup": {RELEASE_CATCHUP: "s"},
 }
 RELEASE_METRICS = {metric: unit for metrics in RELEASE_COMPARES.values() for metric, unit in metrics.items()}
 
@@ -160,8 +161,8 @@ class Release(Model):
     reruns: Annotated[int, Field(ge=1, le=100)] = Field(default=4, description="further rounds for suspects")
     compare: tuple[str, ...] = Field(
         default=("latency", "cpu"),
-        description="parts that are compared: latency, cpu, rate; the rate needs a ladder of each process, which takes "
-        "minutes",
+        description="parts that are compared: latency, cpu, rate, catchup; the rate needs a ladder of each process, "
+        "which takes minutes, and catchup the section of that name, whose backlog each process takes",
     )
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,

@@ -250,6 +250,7 @@ def test_what_is_compared_is_judged_at_a_tenth() -> None:
         "processing_latency_ms_p50": 0.1, "processing_latency_ms_p99": 0.1, "system_cpu_us_per_event": 0.1,
     }  # fmt: skip
     assert config.Release(rate=10, compare=("cpu",)).tolerance == {"system_cpu_us_per_event": 0.1}
+    assert config.Release(rate=10, compare=("catchup",)).tolerance == {"catchup_seconds": 0.1}
     assert config.Release(rate=10, compare=("rate",)).tolerance == {"sustainable_rate_events_per_s": 0.1}
 
 

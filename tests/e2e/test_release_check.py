@@ -21,6 +21,8 @@ from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
 from streamgauge.bench.engines.spark.settings import SparkSettings
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measurements.catchup import stage
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
 from streamgauge.records.release import Side
@@ -83,6 +85,38 @@ def test_a_slow_candidate_is_run_again_and_is_no_go_by_its_latency(
     )
     rows = index.results(metric="processing_latency_ms_p50_at_1000_per_s")
     assert [(row["system"], row["samples"]) for row in rows] == [("old", 2 * (LEAST + 1)), ("new", LEAST + 1)]
+
+
+@pytest.mark.prove
+def test_a_candidate_that_catches_up_more_slowly_is_no_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))  # a lock of our own
+    monkeypatch.setattr(stage, "STAYS_S", 0.2)
+    known = {"engine": "known", "trigger": "50ms", "batch_rows": 500}
+    bench = write_bench(
+        tmp_path,
+        systems=[{"name": "old", **known, "capacity": 10_000}, {"name": "new", **known, "capacity": 6000}],
+        search={"max_age": "500ms"},
+        catchup={"minutes": 2 / 60},
+        release={"rate": 3000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
+                 "compare": ["catchup"]},
+    )  # fmt: skip
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", bench.store.run("check"))
+    assert (found.verdict, found.reasons[0].what) == ("no-go", "e.all catchup_seconds")
+    [series] = found.series
+    assert series.ratio is not None
+    # 1.5 s of backlog shrinks by 3,000 a second instead of by 7,000
+    assert series.ratio == pytest.approx(7 / 3, rel=0.3)
+
+
+def test_a_catch_up_is_compared_only_with_its_section(tmp_path: Path) -> None:
+    release = {"rate": 3000, "compare": ["latency", "catchup"]}
+    said = r"release\.compare: found catchup, allowed: with a section catchup, which has the backlog"
+    with pytest.raises(UserError, match=said):
+        write_bench(tmp_path, release=release)
+    usual = timing.release_seconds(write_bench(tmp_path, release={"rate": 3000}, catchup={}).benchmark, timing.USUAL)
+    more = timing.release_seconds(write_bench(tmp_path, release=release, catchup={}).benchmark, timing.USUAL)
+    assert more - usual == pytest.approx(3 * 4 * (300 + 10 + 5))  # four rounds of three sides
 
 
 def test_the_ladder_of_a_fresh_process_finds_its_rate(tmp_path: Path) -> None:

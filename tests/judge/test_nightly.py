@@ -186,7 +186,7 @@ def test_figures_of_packages_are_watched_and_not_rerun(
     lines = night.judge()
     assert sorted(rerun_metrics) == [P50, RATE], "the A/A comparison leaves it out"
     (line,) = [line for line in lines if line.state != "self"]
-    why = "the benchmark is not what it was in n19 (section example_pauses)" if changed else night_module.OF_PACKAGE
+    why = "the benchmark is not what it was in n19 (section example_pauses)" if changed else night_module.OF_OTHERS
     assert (line.state, line.what) == ("open", f"b e all known streaming {PAUSE}")
     assert line.said == f"+90.0 % since 2026-03-21; not rerun: {why}"
     (key,) = (head.key for head in night.index.series(metric=PAUSE))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.bench.search.steps import Hold
-from streamgauge.bench.search.verdict import judge
+from streamgauge.bench.search.verdict import is_clear, judge
 from streamgauge.config import Cell, load
 from streamgauge.records.measurement import Window
 from streamgauge.records.trial import TrialResult
@@ -201,7 +202,7 @@ def test_a_trial_does_not_end_before_the_link_has_handed_on_the_backlog(
     monkeypatch.setattr(KnownSystem, "handed_on", lambda _: handed_on, raising=False)
     bench = write_bench(tmp_path, capacity=20_000, search=NO_WARMUP)
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
-        found = cell.trial(1000, 4, token=1, behind_s=1, until_clear=True)
+        found = cell.trial(1000, 4, token=1, behind_s=1, until=partial(is_clear, search=bench.benchmark.search))
     assert (found.observation.clock[-1].at_s < 3) == handed_on
 
 

@@ -19,6 +19,11 @@ from streamgauge.results.report.metric_names import for_people
         ("system_cpu_us_per_event_at_50pct", "CPU per event at 50\u202f% of the rate"),
         ("event_latency_ms_p99", "p99 event-time latency"),
         ("query_seconds", "query time"),
+        ("soak_state_rows_per_hour", "state rows an hour, in a long run"),
+        ("catchup_seconds", "time until live after a standstill"),
+        ("catchup_seconds_at_20000_per_s", "time until live after a standstill at 20000 events/s"),
+        ("catchup_taken_per_s", "events/s while it catches up"),
+        ("catchup_peak_resident_memory", "peak resident memory while it catches up"),
         ("my_own_metric", "my own metric"),
     ],
 )

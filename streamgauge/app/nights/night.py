@@ -44,8 +44,8 @@ BAD = ("failed", "error", "regression")
 OPEN = ("open", "waiting", "outgrown")
 #: why a rate is not judged
 ANOTHER_JUDGED = "another of its figures is judged, which a slower machine does not change"
-#: why a figure of a package is not rerun
-OF_PACKAGE = "nights rerun no figures of packages"
+#: why a figure of another measurement is not rerun
+OF_OTHERS = "nights rerun rates, latencies and CPU, and no figures of other measurements"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Night:
         self._keep_looks(figures, {one.head.key for one in watched}, changes)
         suspects = [(one, change) for one in watched for change in one.suspects(changes[one.head.key].changes)]
         suspects.sort(key=lambda pair: (pair[0].subject.name, pair[1].index))
-        yield from (self._of_package(*pair) for pair in suspects if not is_rerun(pair[0].head.metric))
+        yield from (self._of_others(*pair) for pair in suspects if not is_rerun(pair[0].head.metric))
         rerun = [pair for pair in suspects if is_rerun(pair[0].head.metric)]
         groups = [list(some) for _, some in groupby(rerun, key=lambda pair: pair[0].subject)]
         # the most confident first: the others can wait for the next night
@@ -243,10 +243,10 @@ class Night:
             )
             yield _said(one, self._record(one, moment, confirmed.outcome, change.magnitude, evidence))
 
-    def _of_package(self, one: Series, change: Change) -> NightLine:
-        """Leaves a suspect figure of a package open; its line says so if its settings have changed."""
-        why = self._differs(one.sound[change.index - 1].run_id, one.subject, packages=True)
-        return self._open(one, change, why or OF_PACKAGE)
+    def _of_others(self, one: Series, change: Change) -> NightLine:
+        """Leaves a suspect figure of another measurement open; its line says so if its settings have changed."""
+        why = self._differs(one.sound[change.index - 1].run_id, one.subject, others=True)
+        return self._open(one, change, why or OF_OTHERS)
 
     def _open(self, one: Series, change: Change, why: str) -> NightLine:
         rerun = Rerun(change=change, why=why)
@@ -257,10 +257,10 @@ class Night:
         """Returns the benchmark of that run. Raises UserError if the run has not kept a readable one."""
         return of_run(self.store.root / "runs" / run_id, self.benchmark)
 
-    def _differs(self, run_id: str, subject: Subject, *, packages: bool = False) -> str:
+    def _differs(self, run_id: str, subject: Subject, *, others: bool = False) -> str:
         """Says why figures of that run are not compared with tonight's, as settings differ or are not known."""
         try:
-            edits = edited(self._as_recorded(run_id), self.benchmark, subject, packages=packages)
+            edits = edited(self._as_recorded(run_id), self.benchmark, subject, others=others)
         except UserError as problem:
             return str(problem)
         return f"the benchmark is not what it was in {run_id} ({', '.join(edits)})" if edits else ""

@@ -16,7 +16,6 @@ from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import one_ladder
-from streamgauge.bench.measurements import OwnSection
 from streamgauge.bench.measurements.latency.stage import figures_of, is_of_load, load_name, results_of
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.bench.search.claims import claim_of
@@ -46,21 +45,21 @@ class Subject:
 
 
 def is_rerun(metric: str) -> bool:
-    """True if a repetition measures this figure. The figures of packages are measured by their own stages alone."""
+    """True if a repetition measures this figure. Those of other measurements come from their own stages alone."""
     return metric in (RATE, PER_UNIT, SECONDS) or is_of_load(metric)
 
 
-def edited(earlier: Benchmark, now: Benchmark, subject: Subject, *, packages: bool = False) -> list[str]:
+def edited(earlier: Benchmark, now: Benchmark, subject: Subject, *, others: bool = False) -> list[str]:
     """Names what differs besides the system: with such a difference, a step says nothing about the system.
 
-    packages: also compares their sections, on which their figures depend, and no others.
+    others: also compares the sections of all other measurements, on which their figures depend.
     """
 
     def asked(benchmark: Benchmark) -> dict[str, Any]:
         mine = {f"experiment {e.name}": e.model_dump() for e in benchmark.experiments if e.name == subject.experiment}
         mine |= {f"workload {w.name}": w.model_dump() for w in benchmark.workloads if w.name == subject.workload}
-        if packages:
-            own = {name: section for name, section in benchmark.sections.items() if isinstance(section, OwnSection)}
+        if others:
+            own = {name: one for name, one in benchmark.sections.items() if name not in ("search", "latency")}
             mine |= {f"section {name}": section.model_dump() for name, section in own.items()}
         if not subject.suite:
             mine |= {"search": benchmark.search.model_dump(), "latency": benchmark.latency.model_dump()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import shutil
 import time
@@ -35,7 +36,6 @@ from streamgauge.bench.measure.vitals import Look
 from streamgauge.bench.measurements.search.record import Declared
 from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.steps import Hold
-from streamgauge.bench.search.verdict import judge
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload
@@ -122,24 +122,22 @@ class ReadyCell:
         token: int,
         behind_s: float = 0.0,
         batch_noise: float | None = None,
-        until_clear: bool = False,
+        until: Callable[[TrialObservation], bool] | None = None,
         vitals: Look | None = None,
     ) -> Measured:
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
-        behind_s: age of the backlog at the start, seconds. until_clear: ends it once its verdict is clear.
+        behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
         vitals: looks at it.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
             self.end_loop()
-            search = self.plan.search
 
             def over(so_far: TrialObservation) -> bool:
-                lasted = bool(so_far.clock) and so_far.clock[-1].at_s >= behind_s
                 # until the link has handed on the backlog, the trial tells of the link
-                return lasted and system.handed_on() and judge(so_far, search).outcome != "inconclusive"
+                return until is not None and system.handed_on() and until(so_far)
 
             system = self._started()
             self._pin()
@@ -147,8 +145,8 @@ class ReadyCell:
                 self._again(self.fleet.start)
                 run = run_trial(
                     system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
-                    bounds=self._bounds(), behind_s=behind_s, batch_noise=batch_noise, stream=self._number,
-                    over=over if until_clear else None, attempt=self._attempt(token), marking=self._marking(),
+                    bounds=self._bounds(behind_s), behind_s=behind_s, batch_noise=batch_noise, stream=self._number,
+                    over=over if until else None, attempt=self._attempt(token), marking=self._marking(),
                     progress=Progress(rate, partial(vitals, system, self._work) if vitals else None),
                 )  # fmt: skip
             finally:
@@ -274,8 +272,10 @@ class ReadyCell:
         """The ids of the run that begins; every other round is left for what warms a job up."""
         return Marking(self._ids, 2 * self._runs)
 
-    def _bounds(self) -> Bounds:
-        return Bounds.of(self.plan.replay, self.plan.search, self.settings.start_s, SETTLE_S)
+    def _bounds(self, behind_s: float = 0.0) -> Bounds:
+        """Bounds of a trial that begins so far behind, as much of which may be left at its end."""
+        bounds = Bounds.of(self.plan.replay, self.plan.search, self.settings.start_s, SETTLE_S)
+        return dataclasses.replace(bounds, drain_s=max(bounds.drain_s, behind_s))
 
     def _judged(self, run: TrialRun, cold: str | None) -> Measured:
         stream, replay = self._streams[self._number], self.plan.replay

@@ -20,6 +20,7 @@ from streamgauge.bench.measurements.search.record import Doubt, ProcessEstimate,
 from streamgauge.bench.search.ladder import small_rows, warm_up_step
 from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
+from streamgauge.bench.search.verdict import is_clear
 from streamgauge.config import Search
 from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
 from streamgauge.records.trial import TRIALS, WINDOWS, MeasuredTrial, MeasuredWindow
@@ -201,7 +202,7 @@ class Searcher:
         log.info("recovery at %.6g events/s, %.3g s behind: %s", step.rate_events_per_s, step.behind_s, step.reason)
         measured = self._bench.trial(
             step.rate_events_per_s, step.longest_s, token=self._token, behind_s=step.behind_s,
-            batch_noise=step.noise, until_clear=True,
+            batch_noise=step.noise, until=lambda so_far: is_clear(so_far, self._bench.plan.search),
         )  # fmt: skip
         seen = measured.observation
         lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)

@@ -11,11 +11,12 @@ from typing import cast
 
 from streamgauge.base.live import about
 from streamgauge.bench.measurements import OwnSection, function_of, package_of
+from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
-from streamgauge.config import RELEASE_RATE, Benchmark
+from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark
 
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
 FAR_BYTES = 20e9
@@ -128,6 +129,24 @@ def scaling_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     return pace.start_s + warm_s + points_s + CHECK_S + pace.start_s
 
 
+def catchup_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds in which one cell catches up so many times.
+
+    A system whose rate is named is taken for one that carries twice as much.
+    """
+    section = benchmark.sections["catchup"]
+    assert isinstance(section, Catchup)
+    before_s = pace.start_s + pace.warm * benchmark.search.warmup_seconds
+    return pace.start_s + section.repeats * (before_s + _until_live_s(benchmark, section, pace))
+
+
+def _until_live_s(benchmark: Benchmark, section: Catchup, pace: Pace) -> float:
+    """Estimates the seconds of one repeat."""
+    fraction = section.fraction if section.rate is None else 0.5
+    most = section.most_s if pace == LONGEST else min(section.most_s, section.behind_s * fraction / (1 - fraction))
+    return most + benchmark.search.max_age.seconds + STAYS_S
+
+
 def regressions_seconds(benchmark: Benchmark) -> float:
     """Estimates the seconds of judging a night, if as many suspects as allowed are rerun to the end."""
     settings, start = benchmark.nightly, LONGEST.start_s
@@ -146,7 +165,9 @@ def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
     answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
     loads = 3 * _rounds(benchmark, pace) if set(settings.tolerance) - {RELEASE_RATE} else 0
-    fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds)
+    catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
+    caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
+    fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
     return pace.start_s + answers + fixed + _ladders_seconds(benchmark, pace)
 
 

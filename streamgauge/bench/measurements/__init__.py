@@ -24,6 +24,7 @@ MEASUREMENTS = Parts(
         "latency": "streamgauge.bench.measurements.latency:LATENCY",
         "soak": "streamgauge.bench.measurements.soak:SOAK",
         "scaling": "streamgauge.bench.measurements.scaling:SCALING",
+        "catchup": "streamgauge.bench.measurements.catchup:CATCHUP",
     },
 )
 

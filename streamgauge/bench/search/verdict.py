@@ -69,6 +69,12 @@ def judge(observation: TrialObservation, search: Search) -> Verdict:
     return verdict
 
 
+def is_clear(so_far: TrialObservation, search: Search) -> bool:
+    """True once a trial has lasted as long as its backlog is old, and its verdict is no longer open."""
+    lasted = bool(so_far.clock) and so_far.clock[-1].at_s >= so_far.behind_s
+    return lasted and judge(so_far, search).outcome != "inconclusive"
+
+
 def load(name: str) -> VerdictFunction:
     """The function of that name. Raises UserError."""
     function = VERDICTS.load(name, "search.verdict")

@@ -92,6 +92,19 @@ def sustainable(cell_run: CellRun) -> float | None:
     return claim.rate_events_per_s
 
 
+def asked_rate(cell_run: CellRun, rate: float | None, fraction: float) -> float:
+    """The rate in events/s that a section asks for: its own, else a fraction of the sustainable one.
+
+    Raises UserError without a rate that counts.
+    """
+    if rate is not None:
+        return rate
+    if (whole := sustainable(cell_run)) is None:
+        name = cell_run.measurement
+        raise UserError(f"{name}: {cell_run.cell.name} has no rate that counts; set {name}.rate, in events/s")
+    return fraction * whole
+
+
 def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> LatencyRun:
     """The record of one run. common: all cells are offered its rate."""
     details, seen = measured.run.details, measured.observation

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamgauge.base.errors import UserError
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measure.vitals import Vitals
-from streamgauge.bench.measurements.latency.stage import sustainable
+from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.stats.trend import full, lowest, medians, trend
@@ -38,7 +37,7 @@ _KEPT = 300
 
 def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
-    rate = section.rate or _fraction_of(cell_run, section.fraction)
+    rate = asked_rate(cell_run, section.rate, section.fraction)
     vitals = Vitals(section.every_seconds)
     with cell_run.ready(timing.soak_seconds(cell_run.benchmark)) as (bench, token):
         log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
@@ -54,13 +53,6 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
             samples=one.samples, void=void or (one.reason if one.kind == "not clear" else ""), software=run.software,
         )  # fmt: skip
     return {"growing": [one.name for one in run.growing], "valid": run.valid, "correct": run.correct}
-
-
-def _fraction_of(cell_run: CellRun, fraction: float) -> float:
-    rate = sustainable(cell_run)
-    if rate is None:
-        raise UserError(f"soak: {cell_run.cell.name} has no rate that counts; set soak.rate, in events/s")
-    return fraction * rate
 
 
 def record_of(cell_run: CellRun, section: Soak, measured: Measured, vitals: Vitals) -> SoakRun:

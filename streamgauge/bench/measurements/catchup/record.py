@@ -1,0 +1,146 @@
+"""The record of a cell's catch-up, `catchup.json`: repeats from a backlog on, and what follows from all of them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.records.loss import Loss
+from streamgauge.records.record import Part, Record
+from streamgauge.stats.catch_up import Needed
+
+
+class Spread(Part):
+    """A figure over repeats, each of a fresh process: its geometric mean and 90 % interval, which two of them have."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    samples: int = 1
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+class Peak(Part):
+    """Largest value of a series of each repeat, and of all."""
+
+    name: str
+    unit: str
+    each: tuple[float, ...]
+
+    @property
+    def most(self) -> float:
+        return max(self.each)
+
+
+class Repeat(Part):
+    """A fresh process that began with the backlog. Without `live_s` it was not live for good."""
+
+    valid: bool
+    reason: str = ""
+    live_s: float | None = None
+    taken_per_s: float | None = None
+    offered: int = 0
+    correct: bool | None = None  # None: the output was not compared
+    dropped: int | None = None  # events that the engine dropped; None: that is not known
+    ages: tuple[tuple[float, float], ...] = ()  # seconds since the start, and age of the oldest event that waits
+
+
+class CatchupRun(Record):
+    """Content of catchup.json."""
+
+    plan: str
+    fraction: float | None  # of the sustainable rate; None: the file names the rate
+    rate_events_per_s: float
+    behind_s: float
+    most_s: float  # after which a repeat ends at the latest
+    max_age_s: float  # it is live while no event waits for longer
+    live_s: Spread | None = None
+    taken_per_s: Spread | None = None
+    hour: Needed  # of standstill at this rate, extrapolated
+    peaks: tuple[Peak, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
+    lost_at_own_speed: Loss | None = None
+    software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def void(self) -> str:
+        """Reason why no figure counts: an output was wrong, or no repeat is valid; empty if they do."""
+        wrong = [one.reason for one in self.repeats if one.correct is False]
+        return next(iter(wrong), "") or ("" if self.valid else self.repeats[-1].reason)
+
+    @property
+    def valid(self) -> list[Repeat]:
+        return [one for one in self.repeats if one.valid]
+
+    @property
+    def correct(self) -> bool | None:
+        """False if the output of a repeat was wrong; None if one of the others was not compared."""
+        outputs = {one.correct for one in self.repeats}
+        return False if False in outputs else None if None in outputs else True
+
+    @property
+    def backlog(self) -> int:
+        """Events that wait when a repeat begins."""
+        return round(self.behind_s * self.rate_events_per_s)
+
+    @property
+    def dropped(self) -> tuple[int, int] | None:
+        """Events that were dropped, and those that were offered, in the repeats that tell of it; None without any."""
+        known = [(one.dropped, one.offered) for one in self.repeats if one.dropped is not None]
+        return (sum(count for count, _ in known), sum(of for _, of in known)) if known else None
+
+    @property
+    def after_an_hour(self) -> str:
+        """Sentence on a standstill of an hour, which was not measured."""
+        match self.hour.kind:
+            case "never":
+                return f"after a standstill at this rate it never catches up: {self.hour.reason}"
+            case "not known":
+                return f"what it needs after an hour of standstill is not known: {self.hour.reason}"
+        needs = lengths(self.hour.seconds, self.hour.low, self.hour.high)
+        return f"after an hour of standstill at this rate it needs {needs}, extrapolated from {minutes(self.behind_s)}"
+
+    @property
+    def sentence(self) -> str:
+        """Sentence with all that the repeats have shown."""
+        if self.void:
+            return f"void: {self.void}"
+        parts = []
+        if self.live_s:
+            needs = lengths(self.live_s.value, self.live_s.low, self.live_s.high)
+            parts.append(f"after {minutes(self.behind_s)} of standstill it is live within {needs}")
+        else:
+            parts.append(f"{self.not_live} of {len(self.valid)} repeats were not live within {minutes(self.most_s)}")
+        if self.taken_per_s:
+            parts.append(f"it takes {self.taken_per_s.value:,.6g} events/s while {self.rate_events_per_s:,.6g} come")
+        return "; ".join([*parts, self.after_an_hour])
+
+    @property
+    def not_live(self) -> int:
+        """Number of valid repeats that were not live at their end."""
+        return sum(one.live_s is None for one in self.valid)
+
+
+def minutes(seconds: float) -> str:
+    """A length such as 5 minutes or 1 hour."""
+    return lengths(seconds, None, None)
+
+
+def lengths(seconds: float | None, low: float | None, high: float | None) -> str:
+    """A length with its interval, such as 11 minutes (10 to 12); the unit is that of the length."""
+    if seconds is None:
+        return "an unknown time"
+    unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= 1.5 * size), _UNITS[-1])
+    value, *ends = (_short(one / size) for one in (seconds, low, high) if one is not None)
+    text = f"{value} {unit}{'' if value == '1' else 's'}"
+    return f"{text} ({ends[0]} to {ends[1]})" if len(ends) == 2 else text
+
+
+_UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
+
+
+def _short(value: float) -> str:
+    """Two digits at least, and no exponent."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -1,0 +1,172 @@
+"""The catchup stage: repeats that begin with a backlog while events go on, each of a fresh process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.queues import fitting_rows
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.vitals import Vitals
+from streamgauge.bench.measurements.catchup.record import CatchupRun, Peak, Repeat, Spread
+from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
+from streamgauge.bench.measurements.latency.stage import asked_rate
+from streamgauge.bench.search.estimate import geometric_mean, interval
+from streamgauge.config import Replay
+from streamgauge.records.measurement import Sample, TrialObservation
+from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, needed, stays_live
+from streamgauge.stats.trend import medians
+
+log = logging.getLogger("streamgauge")
+#: what is followed, with its unit
+UNITS = {"state_rows": "rows", "state_bytes": "bytes", "resident_memory": "bytes"}
+EVERY_S = 1.0
+#: points of a repeat's age that the record keeps
+_KEPT = 300
+
+
+def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
+    """Measures; returns facts for the log of stages. Raises UserError if the backlog does not fit, or has no rate."""
+    rate = asked_rate(cell_run, section.rate, section.fraction)
+    refuse_backlog(cell_run.benchmark.replay, section.minutes, rate)
+    seen: list[tuple[Measured, Vitals]] = []
+    with cell_run.ready(timing.catchup_seconds(cell_run.benchmark)) as (bench, token):
+        for number in range(1, section.repeats + 1):
+            log.info("catch-up %d of %d at %.6g events/s", number, section.repeats, rate)
+            seen.append(repeated(bench, section, rate, token))
+            bench.stop()  # a process that has caught up once is no fresh one
+    run = record_of(cell_run, section, seen)
+    run.write(cell_run.directory / "catchup.json")
+    log.info("  %s", run.sentence)
+    keep(cell_run, run)
+    return {"valid": len(run.valid), "repeats": len(run.repeats), "correct": run.correct}
+
+
+def refuse_backlog(replay: Replay, minutes: float, rate: float) -> None:
+    """Raises UserError, which names what fits, if the driver's queues do not hold the backlog and what comes soon."""
+    fit = fitting_rows(replay.max_memory_mb)
+    if (60 * minutes + replay.queue_seconds) * rate <= fit:
+        return
+    most = (fit / rate - replay.queue_seconds) / 60
+    mb = -(-replay.max_memory_mb * (60 * minutes + replay.queue_seconds) * rate // fit)
+    allowed = f"up to {most:.3g}" if most >= 0.01 else "no backlog"
+    raise UserError(
+        f"catchup.minutes: found {minutes:g}, but {60 * minutes * rate:,.0f} events, at {rate:,.6g} a second, do not "
+        f"fit replay.max_memory_mb: {replay.max_memory_mb}; allowed: {allowed}, or max_memory_mb: {mb:.0f}"
+    )
+
+
+def repeated(bench: ReadyCell, section: Catchup, rate: float, token: int) -> tuple[Measured, Vitals]:
+    """Measures one repeat, until it was live for long enough or patience ends."""
+    vitals = Vitals(EVERY_S)
+    measured = bench.trial(
+        rate, section.most_s, token=token, behind_s=section.behind_s, vitals=vitals,
+        until=partial(is_over, bound_s=bench.plan.search.max_age.seconds),
+    )  # fmt: skip
+    return measured, vitals
+
+
+def is_over(so_far: TrialObservation, bound_s: float) -> bool:
+    """True once the system has been live for longer than the allowed age."""
+    if not so_far.clock or so_far.clock[-1].age_s > bound_s:
+        return False  # at once: a long backlog is asked for often
+    return stays_live(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S)
+
+
+def looks(samples: Sequence[Sample]) -> list[Look]:
+    return [(one.at_s, one.age_s, one.taken) for one in samples]
+
+
+def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured, Vitals]]) -> CatchupRun:
+    """The record of all repeats."""
+    bound_s = cell_run.benchmark.search.max_age.seconds
+    repeats = [repeat_of(measured, bound_s) for measured, _ in seen]
+    first = seen[0][0]
+    rate = first.observation.rate_events_per_s
+    sound = [one for one in repeats if one.valid]
+    live = [one.live_s for one in sound if one.live_s is not None]
+    taken = spread_of([one.taken_per_s for one in sound if one.taken_per_s])
+    return CatchupRun(
+        plan=cell_run.plan_key,
+        fraction=None if section.rate else section.fraction,
+        rate_events_per_s=rate,
+        behind_s=section.behind_s,
+        most_s=section.most_s,
+        max_age_s=bound_s,
+        live_s=spread_of(live) if len(live) == len(sound) else None,
+        taken_per_s=taken,
+        hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
+        peaks=tuple(peaks_of([vitals for _, vitals in seen])),
+        repeats=tuple(repeats),
+        lost_at_own_speed=first.lost_at_own_speed,
+        software=software_of(first.run.details),
+    )
+
+
+def repeat_of(measured: Measured, bound_s: float) -> Repeat:
+    """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
+    seen, check = measured.observation, measured.check
+    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s)
+    is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
+    late = check.get("late_events") if check else None
+    at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
+    return Repeat(
+        valid=seen.invalid is None and is_drained and not seen.uncommitted,
+        reason=_reason(measured, is_drained=is_drained),
+        live_s=caught.live_s,
+        taken_per_s=caught.taken_per_s,
+        offered=seen.offered,
+        correct=measured.correct,
+        dropped=measured.dropped.count if measured.dropped else late,
+        ages=tuple(zip(at.tolist(), ages.tolist(), strict=True)),
+    )
+
+
+def _reason(measured: Measured, *, is_drained: bool) -> str:
+    seen = measured.observation
+    if seen.uncommitted and seen.invalid is None:
+        return "rows that it took and has not committed fill the driver's queues; raise replay.max_memory_mb"
+    return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
+
+
+def spread_of(values: Sequence[float]) -> Spread | None:
+    """The geometric mean of fresh processes and its interval; None without a value."""
+    if not values:
+        return None
+    low, high = interval(values) or (None, None)
+    return Spread(value=geometric_mean(values), low=low, high=high, samples=len(values))
+
+
+def peaks_of(watched: Sequence[Vitals]) -> Iterator[Peak]:
+    """Yields the peaks of what the system tells of itself."""
+    for name, unit in UNITS.items():
+        series = [one.series.get(name) for one in watched]
+        each = tuple(max(value for _, value in points) for points in series if points)
+        if len(each) == len(series):
+            yield Peak(name=name, unit=unit, each=each)
+
+
+def keep(cell_run: CellRun, run: CatchupRun) -> None:
+    """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
+    figures: list[tuple[str, str, Spread | None, str]] = [
+        ("catchup_seconds", "s", run.live_s, f"{run.not_live} of {len(run.valid)} repeats were not live"),
+        ("catchup_taken_per_s", "events/s", run.taken_per_s, "nothing was taken"),
+    ]
+    if run.hour.kind == "claimed" and run.hour.seconds is not None:
+        hour = Spread(value=run.hour.seconds, low=run.hour.low, high=run.hour.high, samples=len(run.valid))
+        figures.append(("catchup_hour_seconds", "s", hour, ""))
+    figures += [
+        (f"catchup_peak_{peak.name}", peak.unit, Spread(value=peak.most, samples=len(peak.each)), "")
+        for peak in run.peaks
+    ]
+    for metric, unit, spread, why in figures:
+        value, within, samples = (spread.value, spread.interval, spread.samples) if spread else (None, None, 0)
+        cell_run.keep(
+            metric, unit, value, interval=within, samples=samples, void=run.void or ("" if spread else why),
+            software=run.software,
+        )  # fmt: skip

@@ -1,0 +1,223 @@
+"""The measurement catchup: the known system, whose speed is known, and engines that read their queues unevenly."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measurements.catchup import stage
+from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, Spread, lengths
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.config import Replay
+from streamgauge.results.report import cells_section
+from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
+from streamgauge.results.report.run_records import Records
+from streamgauge.stats.catch_up import Needed
+from tests.measure.benches import CELL, Bench, write_bench
+from tests.metrics.backend import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bench_of(place: Path, capacity: int = 10_000, **section: Any) -> Bench:
+    """A system that takes so many events/s, of two seconds of backlog while 4,000 come."""
+    asked = {"rate": 4000, "minutes": 2 / 60, "repeats": 2, **section}
+    known = {"name": "known", "engine": "known", "capacity": capacity, "trigger": "50ms", "batch_rows": capacity // 20}
+    return write_bench(place, systems=[known], catchup=asked, search={"max_age": "500ms"})
+
+
+def caught_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> CatchupRun:
+    monkeypatch.setattr(stage, "STAYS_S", 0.2)
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    measure("catchup", cell_run)
+    return CatchupRun.read(cell_run.directory / "catchup.json")
+
+
+def test_a_known_speed_is_found_with_the_seconds_that_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(tmp_path)
+    run = caught_up(bench, monkeypatch)
+    assert (run.void, run.backlog, run.not_live, len(run.valid)) == ("", 8000, 0, 2)
+    assert run.taken_per_s is not None
+    assert run.live_s is not None
+    assert run.taken_per_s.value == pytest.approx(10_000, rel=0.05)
+    assert run.live_s.value == pytest.approx((2 - 0.5) * 4000 / 6000, rel=0.2)
+    assert run.hour.seconds is not None
+    assert run.hour.seconds == pytest.approx(3600 * 4000 / (run.taken_per_s.value - 4000))
+    assert [(one.name, one.unit) for one in run.peaks] == [("resident_memory", "bytes")]
+    assert all(ages[0] < ages[1] for one in run.repeats for ages in [(one.ages[-1][1], one.ages[0][1])])
+    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert {name: (one["unit"], one["value"]) for name, one in figures.items()} == {
+        "catchup_seconds": ("s", run.live_s.value),
+        "catchup_taken_per_s": ("events/s", run.taken_per_s.value),
+        "catchup_hour_seconds": ("s", run.hour.seconds),
+        "catchup_peak_resident_memory": ("bytes", run.peaks[0].most),
+    }
+    records = Records(bench.benchmark, bench.store, "r")
+    shown = cells_section.section(records).parts[0].blocks
+    [tiles] = [block for block in shown if isinstance(block, Tiles)]
+    assert [label for label, *_ in tiles.tiles] == ["live after", "takes meanwhile", "begins with", "answers"]
+    [note] = [block for block in shown if isinstance(block, Note)]
+    assert note.text.startswith("After an hour of standstill at this rate it needs ")
+    repeats = next(block for block in shown if isinstance(block, Table))
+    assert [plain(row[5]) for row in repeats.rows] == ["not compared"] * 2
+
+
+def test_more_than_it_takes_is_never_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(tmp_path, capacity=3000, patience=1, minutes=1 / 60)
+    run = caught_up(bench, monkeypatch)
+    assert (run.live_s, run.not_live, run.hour.kind, run.void) == (None, 2, "never", "")
+    assert run.taken_per_s is not None
+    assert run.taken_per_s.value == pytest.approx(3000, rel=0.05)
+    assert run.sentence.startswith("2 of 2 repeats were not live within 1 second; it takes ")
+    assert run.sentence.endswith("after a standstill at this rate it never catches up: it takes no more than comes")
+    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert (figures["catchup_seconds"]["valid"], "catchup_hour_seconds" in figures) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("engine", "drops", "wrong"),
+    [("OneForAll", True, False), ("OneForEach", False, False), ("Lying", True, True)],
+)
+def test_a_queue_that_runs_ahead_costs_answers_where_one_watermark_is_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, drops: bool, wrong: bool
+) -> None:
+    totals = {"name": "all", "query": "windowed_aggregation", "key": "carrier", "value": "flight", "window": "1s"}
+    bench = write_bench(
+        tmp_path,
+        systems=[{"name": "known", "engine": f"tests.measure.ahead:{engine}"}],
+        workloads=[{**totals, "watermark": "100ms"}],
+        replay={"max_memory_mb": 64, "max_slip": "3s", "partitions": 2},
+        catchup={"rate": 3000, "minutes": 0.05, "repeats": 1},
+        search={"max_age": "500ms"},
+    )
+    run = caught_up(bench, monkeypatch)
+    assert run.lost_at_own_speed is not None
+    assert run.lost_at_own_speed.events == 0
+    [repeat] = run.repeats
+    assert (repeat.correct, repeat.valid, bool(run.void)) == (not wrong, not wrong, wrong), repeat.reason
+    if wrong:
+        assert re.match(r"watermark of batch \d+: the engine logged ", run.void)
+        return
+    assert repeat.dropped is not None
+    assert (repeat.dropped > 100, repeat.dropped == 0) == (drops, not drops)
+    assert repeat.live_s is not None
+
+
+@pytest.mark.prove
+def test_what_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, minutes=0.1)
+    directory = bench.store.run("r")
+    for name, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
+        with RunLog(directory).stage(name, scope):
+            pass
+    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
+    arguments += BY_NAME["catchup"].arguments(CELL.model_dump())
+    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        cell = directory / "cells" / CELL.name
+        of_job = psutil.Process(job.pid).children
+        wait_until(lambda: bool([*cell.glob("work/trial-2")]) and len(of_job()) >= 2, "the second repeat", 120)
+        started = of_job(recursive=True)
+        job.kill()
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert not alive
+    assert not (cell / "catchup.json").exists()
+    assert not (directory / "results.jsonl").exists()
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert len(CatchupRun.read(cell / "catchup.json").valid) == 2
+    assert not list(cell.glob("work/trial-*"))
+    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
+    assert len(metrics) == len(set(metrics)) == 4
+    ended = RunLog(directory).latest("catchup", **CELL.model_dump())
+    assert ended is not None
+    assert (ended.state, ended.outcome["valid"]) == ("done", 2)
+
+
+def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
+    with_it, usual = bench_of(tmp_path, rate=None, fraction=0.6, minutes=2, repeats=3).benchmark, timing.USUAL
+    names = [one.name for one in stages_of(with_it)]
+    assert names[names.index("search") :] == ["search", "latency", "catchup", "report"]
+    # 120 s of backlog at 0.6 of its speed need 180 s; it stays live for 5.5 s; there is no warm-up
+    wanted = usual.start_s + 3 * (usual.start_s + 180 + 5.5)
+    assert timing.stage_seconds(BY_NAME["catchup"], with_it, usual) == pytest.approx(wanted)
+    longest = timing.LONGEST.start_s + 3 * (timing.LONGEST.start_s + 480 + 5.5)
+    assert timing.stage_seconds(BY_NAME["catchup"], with_it) == pytest.approx(longest)
+    assert "catchup" not in [one.name for one in stages_of(write_bench(tmp_path).benchmark)]
+
+
+def test_a_backlog_that_does_not_fit_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = bench_of(tmp_path, minutes=10)
+    said = (
+        r"catchup\.minutes: found 10, but 2,400,000 events, at 4,000 a second, do not fit replay\.max_memory_mb: 64; "
+        r"allowed: up to 1\.68, or max_memory_mb: 308"
+    )
+    with pytest.raises(UserError, match=f"^{said}$"):
+        caught_up(bench, monkeypatch)
+    assert not list(bench.store.run("r").iterdir())
+    for minutes, mb in ((1.68, 64), (10, 308)):
+        stage.refuse_backlog(Replay(max_memory_mb=mb), minutes, 4000)
+    for minutes, mb in ((1.69, 64), (10, 307)):
+        with pytest.raises(UserError):
+            stage.refuse_backlog(Replay(max_memory_mb=mb), minutes, 4000)
+    with pytest.raises(UserError, match="allowed: no backlog, or max_memory_mb: "):
+        stage.refuse_backlog(Replay(max_memory_mb=64), 1, 1e6)
+
+
+def test_without_a_rate_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_of(tmp_path, rate=None)
+    with pytest.raises(
+        UserError, match=r"^e\.all\.known: no sustainable rate of this run; run the stage search first$"
+    ):
+        caught_up(bench, monkeypatch)
+    records = Records(bench.benchmark, bench.store, "r")
+    holes = [block.what for block in cells_section.section(records).parts[0].blocks if isinstance(block, Hole)]
+    assert "No catch-up" in holes
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        ((660.0, 600.0, 720.0), "11 minutes (10 to 12)"),
+        ((1.4, 1.2, 1.7), "1.4 seconds (1.2 to 1.7)"),
+        ((89.0, 85.0, 93.0), "89 seconds (85 to 93)"),
+        ((6.0 * 3600, 5.5 * 3600, 100 * 3600), "6 hours (5.5 to 100)"),
+        ((300.0, None, None), "5 minutes"),
+        ((1.0, None, None), "1 second"),
+    ],
+)  # fmt: skip
+def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | None, float | None], text: str) -> None:
+    assert lengths(*length) == text
+
+
+def test_sentences_say_what_was_measured_and_what_was_not() -> None:
+    repeat = Repeat(valid=True, live_s=280.0, taken_per_s=30_000.0, offered=1000, correct=True, dropped=5)
+    run = CatchupRun(
+        plan="p", fraction=0.5, rate_events_per_s=10_000, behind_s=300, most_s=1200, max_age_s=10,
+        live_s=Spread(value=280, low=250, high=310, samples=3), taken_per_s=Spread(value=30_000, samples=3),
+        hour=Needed("claimed", 1800, 1600, 2000), repeats=(repeat, repeat),
+    )  # fmt: skip
+    assert run.sentence == (
+        "after 5 minutes of standstill it is live within 4.7 minutes (4.2 to 5.2); it takes 30,000 events/s while "
+        "10,000 come; after an hour of standstill at this rate it needs 30 minutes (27 to 33), extrapolated from "
+        "5 minutes"
+    )
+    assert (run.dropped, run.correct) == ((10, 2000), True)
+    unknown = run.model_copy(update={"hour": Needed("not known", reason="why"), "live_s": None})
+    assert unknown.after_an_hour == "what it needs after an hour of standstill is not known: why"
+    wrong = repeat.model_copy(update={"correct": False, "valid": False, "reason": "output wrong: 3 rows"})
+    voided = run.model_copy(update={"repeats": (repeat, wrong)})
+    assert (voided.sentence, voided.correct) == ("void: output wrong: 3 rows", False)
