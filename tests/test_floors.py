@@ -27,7 +27,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "metrics": (),
     "streams": ("lateness", "kafka", "disorder", "advice", "nexmark", "sources", "text", "stages"),
     "bench": (
-        "workloads", "search", "oracle", "driver", "publish", "compare", "measure", "engines", "answers",
+        "workloads", "search", "oracle", "driver", "publish", "compare", "faults", "measure", "engines", "answers",
         "measurements",
     ),
     "results": ("index", "exchange", "report"),

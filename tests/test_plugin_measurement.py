@@ -210,7 +210,8 @@ def test_without_the_package_its_section_is_unknown(tmp_path: Path) -> None:
         UserError, match=rf"b\.yaml:\d+:1: {NAME}: unknown key; allowed here: advice, catchup, cells, description,"
     ):
         bench_of(tmp_path, {})
-    with pytest.raises(UserError, match=f"^stage: found '{NAME}', allowed: search, latency, soak, scaling, catchup$"):
+    allowed = "search, latency, soak, scaling, catchup, recovery"
+    with pytest.raises(UserError, match=f"^stage: found '{NAME}', allowed: {allowed}$"):
         stage_of(NAME)
 
 

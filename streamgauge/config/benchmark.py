@@ -12,6 +12,7 @@ from streamgauge.base.field_types import Model, Name
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.measurements.latency.section import Latency
+from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.bench.measurements.soak.section import Soak
@@ -82,6 +83,9 @@ class Benchmark(Model):
     )
     catchup: Catchup | None = Field(
         default=None, description="settings of how each cell catches up after a standstill; without them none does"
+    )
+    recovery: Recovery | None = Field(
+        default=None, description="settings of trials with faults in each cell; without them there are none"
     )
     release: Release | None = Field(
         default=None, description="settings of the release check; without them there is none"

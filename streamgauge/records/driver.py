@@ -44,6 +44,7 @@ class QueuesState(TypedDict):
     offered: list[int]
     planned: list[int]
     committed: list[int]
+    again: NotRequired[int]  # rows that were read once more
     backlog: int
     age_s: float
     overflow: bool

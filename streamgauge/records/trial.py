@@ -95,6 +95,8 @@ class Compared(TypedDict):
     """Comparison of the output with the right answer; only `wrong` is known of an adapter that compares by itself."""
 
     wrong: str | None
+    expected_rows: NotRequired[int | None]
+    reported_rows: NotRequired[int | None]
     expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]
     late_counted: NotRequired[str | None]

@@ -88,5 +88,6 @@ def test_a_stage_needs_those_that_make_what_it_reads() -> None:
     assert before("latency", cell) == [("generate", {"experiment": "e"}), ("search", cell)]
     assert before("report", {}) == before("regressions", {}) == []
     assert [stage.name for stage in BY_NAME.values() if stage.stays] == [
-        "nexmark", "turns", "search", "latency", "soak", "scaling", "catchup", "report", "regressions", "release",
+        "nexmark", "turns", "search", "latency", "soak", "scaling", "catchup", "recovery", "report", "regressions",
+        "release",
     ]  # fmt: skip

@@ -103,7 +103,7 @@ def test_a_rate_that_is_not_sustained_ends_the_turns(artifact: Path) -> None:
 @pytest.mark.alone
 def test_a_stall_shows_in_every_event_offered_meanwhile(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     # read at once but for a stall from 0.5 s to 2.5 s: an event offered at 0.5 + u waits 2 − u
-    take, marks = process._take, list[float]()
+    take, marks = process.Service.take, list[float]()
 
     def stalled(*arguments: Any) -> int:
         if not marks:
@@ -113,7 +113,7 @@ def test_a_stall_shows_in_every_event_offered_meanwhile(fleet: Fleet, monkeypatc
             time.sleep(2)
         return take(*arguments)
 
-    monkeypatch.setattr(process, "_take", stalled)
+    monkeypatch.setattr(process.Service, "take", stalled)
     found = trial(fleet, InThread(), rate=1000, seconds=3)
     assert found.observation.offered == found.event_latency.count == 3000
     counts = found.event_latency.to_dict()

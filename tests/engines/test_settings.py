@@ -249,11 +249,11 @@ def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("engine", "keys", "faults"),
     [
-        ("known", {}, {"kill", "cut"}),
-        ("spark", {}, {"kill", "cut"}),
-        ("spark", {"master": "local-cluster[1,1,1024]"}, {"kill", "cut", "restart"}),
-        ("flink", {}, {"kill", "cut", "restart"}),
-        ("job", {"bootstrap": "b:1", "command": ["run"]}, {"kill"}),
+        ("known", {}, {"kill", "cut", "quota"}),
+        ("spark", {}, {"kill", "cut", "quota"}),
+        ("spark", {"master": "local-cluster[1,1,1024]"}, {"kill", "cut", "restart", "quota"}),
+        ("flink", {}, {"kill", "cut", "restart", "quota"}),
+        ("job", {"bootstrap": "b:1", "command": ["run"]}, {"kill", "quota"}),
     ],
 )
 def test_an_engine_declares_the_faults_that_its_trials_take(

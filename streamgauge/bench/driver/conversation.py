@@ -77,7 +77,7 @@ class Conversation:
         spec = Spec.of(setup.workload, setup.columns, whole=True)
         self._rules = rules_of(self._system, spec)
         self._beyond_us = spec.beyond_us(self._rules)
-        self._connections = [Connection(endpoint) for endpoint in setup.endpoints]
+        self._connections = [Connection(endpoint) for endpoint in self._fleet.endpoints]
         for connection in self._connections:
             connection.open(
                 self.attempt,

@@ -25,6 +25,8 @@ class Queue:
         self.known = 0  # rows of which the system has heard, or which it has read
         self.planned = 0
         self.committed = 0
+        self.again = 0  # rows that were read once more
+        self._read = 0  # rows that were read
 
     def append(self, batch: pa.RecordBatch, offered_wall: Ints) -> None:
         self._firsts.append(self.appended)
@@ -73,13 +75,15 @@ class Queue:
             raise OffsetError(
                 f"found rows {start} to {end}, allowed: from {self.committed} (committed) to {self.offered} (offered)"
             )
-        pieces: list[pa.RecordBatch] = []
+        begin, pieces = start, list[pa.RecordBatch]()
         while start < end and len(pieces) < max_batches:
             first, (batch, _) = self._find(start)
             rows = min(end - start, first + batch.num_rows - start)
             pieces.append(batch.slice(start - first, rows))
             start += rows
         self.known = max(self.known, start)
+        self.again += max(0, min(start, self._read) - begin)
+        self._read = max(self._read, start)
         return pieces
 
     def plan(self, offset: int) -> None:

@@ -212,6 +212,7 @@ class Queues:
                 "offered": offered,
                 "planned": [queue.planned for queue in self._queues],
                 "committed": [queue.committed for queue in self._queues],
+                "again": sum(queue.again for queue in self._queues),
                 "backlog": sum(offered) - sum(queue.planned for queue in self._queues),
                 "age_s": self._age(now_ns),
                 "overflow": self.overflow,

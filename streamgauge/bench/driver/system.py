@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -63,7 +63,7 @@ class TrialSetup:
     closed: bool = False  # a closed loop, whose output nobody checks
 
 
-#: kill ends the engine's first process as a crash would, and so the trial; restart ends a worker, which the engine
+#: kill ends the engine as a crash would, and so the trial unless it is resumed; restart ends a worker, which the engine
 #: starts again; cut breaks its link to the driver for a while; quota gives its warm processes fewer CPUs
 Fault = Literal["kill", "restart", "cut", "quota"]
 
@@ -85,6 +85,7 @@ class Capabilities:
     pins: bool = False  # `pin` does something
     semantics: Semantics | None = None  # of a user's own engine: how it treats event time
     faults: frozenset[Fault] = frozenset()  # that it takes in the middle of a trial
+    spared: Mapping[Fault, str] = field(default_factory=dict)  # why it takes no other fault, in words
 
 
 class Adapter(ABC):
@@ -163,6 +164,13 @@ class Adapter(ABC):
     def strike(self, fault: Fault) -> None:
         """Kills the process that the fault `kill` or `restart` is about, if `capabilities` declare that fault."""
         raise NotImplementedError(f"{type(self).__name__} kills nothing, but was asked for {fault}")
+
+    def resume(self) -> None:
+        """Starts it again after the fault `kill`, and goes on with its trial from what it keeps, such as checkpoints.
+
+        Raises UserError, one line, if it does not come up.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot go on with a trial after it was killed")
 
 
 class Answering(Adapter):

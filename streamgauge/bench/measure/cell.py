@@ -24,6 +24,7 @@ from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
 from streamgauge.bench.driver.system import Adapter, Capabilities, Share, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.faults.strike import Strike
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
@@ -115,21 +116,15 @@ class ReadyCell:
         return ceiling(self.fleet)
 
     def trial(
-        self,
-        rate: float,
-        seconds: float,
-        *,
-        token: int,
-        behind_s: float = 0.0,
-        batch_noise: float | None = None,
-        until: Callable[[TrialObservation], bool] | None = None,
-        vitals: Look | None = None,
-    ) -> Measured:
+        self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
+        until: Callable[[TrialObservation], bool] | None = None, vitals: Look | None = None,
+        strike: Strike | None = None,
+    ) -> Measured:  # fmt: skip
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
         behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
-        vitals: looks at it.
+        vitals: looks at it. strike: a fault in the middle of it.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -139,7 +134,7 @@ class ReadyCell:
                 # until the link has handed on the backlog, the trial tells of the link
                 return until is not None and system.handed_on() and until(so_far)
 
-            system = self._started()
+            system, look = self._started(), strike or vitals
             self._pin()
             try:
                 self._again(self.fleet.start)
@@ -147,7 +142,8 @@ class ReadyCell:
                     system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
                     bounds=self._bounds(behind_s), behind_s=behind_s, batch_noise=batch_noise, stream=self._number,
                     over=over if until else None, attempt=self._attempt(token), marking=self._marking(),
-                    progress=Progress(rate, partial(vitals, system, self._work) if vitals else None),
+                    progress=Progress(rate, partial(look, system, self._work) if look else None),
+                    through=strike.between if strike else nullcontext,
                 )  # fmt: skip
             finally:
                 self._over()

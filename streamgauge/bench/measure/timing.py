@@ -12,6 +12,7 @@ from typing import cast
 from streamgauge.base.live import about
 from streamgauge.bench.measurements import OwnSection, function_of, package_of
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
+from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
@@ -145,6 +146,15 @@ def _until_live_s(benchmark: Benchmark, section: Catchup, pace: Pace) -> float:
     fraction = section.fraction if section.rate is None else 0.5
     most = section.most_s if pace == LONGEST else min(section.most_s, section.behind_s * fraction / (1 - fraction))
     return most + benchmark.search.max_age.seconds + STAYS_S
+
+
+def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+    """Estimates the seconds of a cell's trials with faults; at the longest, each leaves the system to be replaced."""
+    section = benchmark.sections["recovery"]
+    assert isinstance(section, Recovery)
+    before_s, trials = pace.start_s + pace.warm * benchmark.search.warmup_seconds, section.repeats * len(section.faults)
+    starts, part = (trials, 1.0) if pace == LONGEST else (1, 0.75)  # a trial ends once the system was back for a while
+    return pace.start_s + starts * before_s + trials * part * section.seconds
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

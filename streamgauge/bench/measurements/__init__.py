@@ -25,6 +25,7 @@ MEASUREMENTS = Parts(
         "soak": "streamgauge.bench.measurements.soak:SOAK",
         "scaling": "streamgauge.bench.measurements.scaling:SCALING",
         "catchup": "streamgauge.bench.measurements.catchup:CATCHUP",
+        "recovery": "streamgauge.bench.measurements.recovery:RECOVERY",
     },
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NotRequired
 import psutil
 
 from streamgauge.base.processes import Child
+from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
@@ -20,7 +22,7 @@ from streamgauge.bench.engines.processes import open_files
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
-from streamgauge.records.trial import SystemFigures
+from streamgauge.records.trial import Compared, SystemFigures
 
 
 class KnownFigures(SystemFigures):
@@ -50,7 +52,12 @@ class KnownSystem(Adapter):
             contention=system.contention,
             coherency=system.coherency,
         )
-        self.capabilities = Capabilities(continuous=behaviour.continuous, faults=frozenset({"kill", "cut", "quota"}))
+        self.capabilities = Capabilities(
+            continuous=behaviour.continuous,
+            faults=frozenset({"kill", "cut", "quota"}),
+            spared={"restart": "it has no worker"},
+        )
+        self._restart_s, self._counts = system.restart.seconds, system.commits == "answered"
         self._wired = Wired(
             behaviour,
             delay_s=system.delay.seconds,
@@ -59,8 +66,12 @@ class KnownSystem(Adapter):
             process=0,
             leak_bytes_per_s=system.leak,
             cpus_file=str(work.absolute() / "cpus"),
+            commits_answered=system.commits == "answered",
+            reconnect_s=system.reconnect.seconds,
         )
         self._process: Child | None = None
+        self._setup: TrialSetup | None = None
+        self._killed_s = 0.0
 
     def rules(self, spec: Spec) -> Rules:
         """The query's own rules with a watermark after each event, though it answers no query."""
@@ -73,21 +84,32 @@ class KnownSystem(Adapter):
 
     def begin_trial(self, setup: TrialSetup) -> None:
         self.stop()
-        self.failure = None
+        self.failure, self._setup, self._killed_s = None, setup, 0.0
+        self._launch(setup, 0.0)
+
+    def _launch(self, setup: TrialSetup, from_s: float) -> None:
+        """Starts a process that takes part in the trial from that instant on, in seconds since the epoch."""
         task = {
             "wired": asdict(self._wired),
             "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
             "attempt": setup.attempt,
             "cpus": ",".join(map(str, self._cpus)) if self._cpus else None,
+            "from_s": from_s,
         }
         self._process = Child(process.__name__, task=json.dumps(task))
 
     def end_trial(self, timeout_s: float) -> KnownFigures:
-        """Returns rows, batch count, CPU seconds and memory by name; {} if it had to be killed."""
+        """Returns rows, batch count, CPU seconds and memory by name; without these if it had to be killed.
+
+        The comparison of answers with events is among them if it was killed in the trial, or commits what is answered.
+        """
         process, self._process = self._process, None
         output = "" if process is None else process.end(timeout_s)
         figures: KnownFigures = json.loads(output or "{}")
         self._wired = replace(self._wired, worked_s=figures.get("worked_s", self._wired.worked_s))
+        if self._setup is not None and (self._killed_s or self._counts):
+            with suppress(WireError):
+                figures["check"] = _compared(self._setup)
         return figures
 
     def alive(self) -> bool:
@@ -120,8 +142,29 @@ class KnownSystem(Adapter):
         """Kills the process of the trial."""
         if self._process is not None:
             self._process.kill()
+            self._killed_s = time.time()
+
+    def resume(self) -> None:
+        """Starts a fresh process, which goes on from what the last one has committed."""
+        assert self._setup is not None, "begin a trial first"
+        if self._process is not None:
+            self._process.end()
+        self.start()
+        self._launch(self._setup, self._killed_s + self._restart_s)
 
     def stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.end()
+
+
+def _compared(setup: TrialSetup) -> Compared:
+    """Compares the number of answers with that of events: each event is one answer. Raises WireError."""
+    seen = []
+    for endpoint in setup.endpoints:
+        with Connection(endpoint) as connection:
+            seen.append(connection.observe())
+    expected = sum(sum(one["offered"]) - one["partitions"] * (one["state"] == "stopped") for one in seen)
+    reported = sum(report["body"]["rows"] for one in seen for report in one["reports"])
+    wrong = None if reported == expected else f"output wrong: {reported} rows, {expected} expected"
+    return {"wrong": wrong, "expected_rows": expected, "reported_rows": reported}

@@ -40,6 +40,13 @@ class KnownSettings(System):
         default=0, description="seed of its random faults; 0: a new seed for each fresh process"
     )
     leak: ByteCount = Field(default=0, description="bytes of memory that it takes each second and never gives back")
+    restart: Delay = Field(default=Duration(0), description="time from a kill until it goes on with its trial")
+    commits: Literal["taken", "answered"] = Field(
+        default="taken",
+        description="instant at which it commits rows: once it has taken them, so a kill loses answers, or once it "
+        "has answered them",
+    )
+    reconnect: Delay = Field(default=Duration(0), description="time for which it tries to reach a driver that is away")
     continuous: bool = Field(default=False, description="row by row, without micro-batches")
     pipeline: Delay = Field(
         default=Duration(0),

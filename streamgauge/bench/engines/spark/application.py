@@ -61,7 +61,10 @@ class Application:
             spark.conf.set(MANAGER, manager)
 
     def begin(self, command: dict[str, Any]) -> dict[str, object]:
-        """Starts the trial's query; tells every driver that it is ready once it waits for rows."""
+        """Starts the trial's query; tells every driver that it is ready once it waits for rows.
+
+        A query that is resumed from its checkpoint has rows to take, and is not waited for.
+        """
         spec = Spec(**command["spec"])
         self._endpoints = tuple(Endpoint(**endpoint) for endpoint in command["endpoints"])
         self._attempt, self._checkpoint = command["attempt"], command["checkpoint"]
@@ -69,7 +72,8 @@ class Application:
         self._gc = gc_seconds(self._spark)
         try:
             self._query = self._started(command, spec)
-            self._wait_until_waiting()
+            if not command["resumed"]:
+                self._wait_until_waiting()
         except Exception as problem:
             query, self._query = self._query, None
             if query is not None:
@@ -112,6 +116,10 @@ class Application:
             found |= {name: batch[name] for name in ("state_rows", "state_bytes") if report["stateOperators"]}
         return {"vitals": found}
 
+    def account(self, _: dict[str, Any]) -> dict[str, object]:
+        """Returns the micro-batches so far."""
+        return {"batches": [] if self._query is None else batches_of(reports_of(self._query), self._asked.streams)}
+
     def end(self, command: dict[str, Any]) -> dict[str, object]:
         """Lets the query process what was offered, for at most timeout_s, and ends it; returns its figures."""
         query = self._query
@@ -125,7 +133,7 @@ class Application:
         query.stop()
         remove(self._spark, self._checkpoint)
         self._query = None
-        reports = [json.loads(progress.json) for progress in query.recentProgress]
+        reports = reports_of(query)
         batches = batches_of(reports, self._asked.streams)
         queues = sum(endpoint.partitions for endpoint in self._endpoints)
         account = real_time.account(reports, self._asked, queues) if self._real_time else {"batches": batches}
@@ -172,6 +180,11 @@ class Application:
         raise RuntimeError(f"the query did not begin to wait for rows within {READY_SECONDS:.0f} s")
 
 
+def reports_of(query: StreamingQuery) -> list[dict[str, Any]]:
+    """Progress reports of a query."""
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
 def reason(text: str) -> str:
     """Line of a JVM or Python trace that tells the cause: the last raised error, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -200,7 +213,7 @@ def main() -> None:
     application = Application(spark, os.environ.get("STREAMGAUGE_FILE_MANAGER", "default"))
     say({"secret": os.environ.pop("STREAMGAUGE_CONTROL_SECRET")})
     commands = {"begin": application.begin, "state": application.state, "end": application.end}
-    commands["vitals"] = application.vitals
+    commands |= {"vitals": application.vitals, "account": application.account}
     while (line := lines.readline()) and (command := json.loads(line))["do"] != "exit":
         try:
             say({"ok": True, **commands[command["do"]](command)})

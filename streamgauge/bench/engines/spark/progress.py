@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 
@@ -45,6 +46,31 @@ def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
 def ends_of(report: Mapping[str, Any], frames: int = 1) -> list[dict[str, int]]:
     """Lists queue -> first row of the next batch, for each of the query's readers of the stream."""
     return [_offsets(source["endOffset"]) for source in report["sources"][:frames]]
+
+
+def planned_in(checkpoint: Path, frames: int = 1) -> list[dict[str, Any]]:
+    """Lists the micro-batches whose plans a checkpoint on this host keeps, which are the last hundred at least.
+
+    What a batch dropped is in no plan.
+    """
+    batches = []
+    for file in sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda one: int(one.name)):
+        _, about, *ends = file.read_text().splitlines()
+        watermark_ms: int = json.loads(about)["batchWatermarkMs"]
+        taken = [_offsets(end) for end in ends[:frames]]
+        batches.append({"batch_id": int(file.name), "watermark_ms": watermark_ms, "ends": taken})
+    return batches
+
+
+def joined(*accounts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Joins accounts of one query that was started again, by batch; a later account replaces what an earlier one says.
+
+    A batch that is known from its plan alone has no watermark if the others have none.
+    """
+    kept = {int(batch["batch_id"]): dict(batch) for account in accounts for batch in account}
+    if any(batch["watermark_ms"] is None for batch in kept.values()):
+        kept = {number: batch | {"watermark_ms": None} for number, batch in kept.items()}
+    return [kept[number] for number in sorted(kept)]
 
 
 def _offsets(value: Any) -> dict[str, int]:

@@ -13,7 +13,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, NotRequired
+from typing import IO, Any, NotRequired, cast
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
@@ -23,11 +23,12 @@ from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
+from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.advice import ANSWERS
 from streamgauge.records.rules import EngineRules, Rules
-from streamgauge.records.trial import SystemFigures
+from streamgauge.records.trial import EngineBatch, SystemFigures
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 90.0
@@ -51,13 +52,11 @@ class SparkSystem(Adapter):
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)
         self._system = system
-        faults: set[Fault] = {"kill", "cut"}
-        if system.master.startswith("local-cluster"):
-            faults.add("restart")
-        if system.master.startswith("local"):  # a cluster's executors run elsewhere
-            faults.add("quota")
-        is_continuous = system.mode == "real-time"
-        self.capabilities = Capabilities(continuous=is_continuous, pins=True, faults=frozenset(faults))
+        spared = _spared(system)
+        faults: set[Fault] = {"kill", "restart", "cut", "quota"}
+        self.capabilities = Capabilities(
+            continuous=system.mode == "real-time", pins=True, faults=frozenset(faults - {*spared}), spared=spared
+        )
         self._process: Leader | None = None
         self._session: Session | None = None
         self._given = Given(system.cpus)
@@ -68,6 +67,8 @@ class SparkSystem(Adapter):
         self._next_look = 0.0
         self._library: Path | None = None
         self._begun = False
+        self._setup: TrialSetup | None = None
+        self._before: list[dict[str, Any]] = []  # micro-batches of the trial before the system was killed in it
         system.jars()
 
     def rules(self, spec: Spec) -> Rules:
@@ -130,6 +131,10 @@ class SparkSystem(Adapter):
             raise UserError(f"systems.{self.name}.state_store: found hdfs, but {spec.query} needs rocksdb")
         self._spec = spec
         setup.work.mkdir(parents=True, exist_ok=True)
+        self._setup, self._before = setup, []
+        self._begin(setup, spec)
+
+    def _begin(self, setup: TrialSetup, spec: Spec, *, resumed: bool = False) -> None:
         assert self._session is not None, "start first"
         self.failure = None  # forgets an earlier query's; a process that died is found again
         self._cpu = self._session.cpu_seconds()
@@ -140,7 +145,8 @@ class SparkSystem(Adapter):
                 "attempt": setup.attempt,
                 "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
                 "spec": spec.to_dict(),
-                "checkpoint": f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}",
+                "checkpoint": self._checkpoint(setup),
+                "resumed": resumed,
                 "batch_rows": self._system.batch_rows,
                 "trigger_ms": self._system.trigger.ps // PS["ms"],
                 "link": self._system.link,
@@ -161,6 +167,8 @@ class SparkSystem(Adapter):
         """Returns the figures of `application.end`; on a local master also cpu_seconds and rss_bytes (the peak)."""
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
         figures: SparkFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
+        if self._before:
+            figures["batches"] = cast("list[EngineBatch]", joined(self._before, figures.get("batches") or ()))
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
@@ -178,11 +186,23 @@ class SparkSystem(Adapter):
         self._given.change(share, self._session)
 
     def strike(self, fault: Fault) -> None:
-        """Kills spark-submit, or the executors of a cluster within it, which it starts again."""
-        if fault == "restart" and self._session is not None:
-            self._session.kill("CoarseGrainedExecutorBackend")
-        elif self._process is not None:
-            self._process.kill()
+        """Kills all processes of Spark, or the executors of a cluster within it, which it starts again."""
+        if fault == "kill":  # what it knows of its batches dies with it
+            self._before = self._ask({"do": "account"}, ANSWER_SECONDS).get("batches", [])
+        if self._session is not None:
+            self._session.kill("CoarseGrainedExecutorBackend" if fault == "restart" else "")
+
+    def resume(self) -> None:
+        """Starts Spark again, and the query from its checkpoint."""
+        assert self._setup is not None, "begin a trial first"
+        frames = find(self._setup.workload.query).streams
+        self._before = joined(planned_in(Path(self._checkpoint(self._setup)), frames), self._before)
+        self.stop()
+        self.start()
+        self._begin(self._setup, self._spec, resumed=True)
+
+    def _checkpoint(self, setup: TrialSetup) -> str:
+        return f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}"
 
     def frozen(self) -> AbstractContextManager[None]:
         """Returns a context in which no process of the system runs on this host."""
@@ -289,3 +309,19 @@ class SparkSystem(Adapter):
             return None
         errors = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception|ERROR)\b", line)]
         return "; ".join(line.strip() for line in lines[errors[-1] :][:2])[:300] if errors else None
+
+
+def _spared(system: SparkSettings) -> dict[Fault, str]:
+    """Says which faults a trial of it cannot take, and why."""
+    spared: dict[Fault, str] = {}
+    if not system.master.startswith("local-cluster"):
+        is_local = system.master.startswith("local")
+        spared["restart"] = f"its executors run {'within its driver' if is_local else 'on hosts that are not ours'}"
+    if not system.master.startswith("local"):
+        spared["cut"] = "its executors reach the driver from other hosts"
+        spared["quota"] = "its executors run on other hosts"
+    if system.mode == "real-time":
+        spared["kill"] = "Real-time Mode keeps the account of its batches in the process that is killed"
+    elif "://" in (system.checkpoints or ""):
+        spared["kill"] = "its checkpoints are not on this host"
+    return spared

@@ -1,0 +1,83 @@
+"""A strike: brings a fault about at an instant of a trial, and sees to it that the system goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.conversation import LOOK_S, Ended
+from streamgauge.bench.driver.schedule import NS
+from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fault
+from streamgauge.bench.faults.link import Link
+from streamgauge.records.driver import TrialStatus
+
+log = logging.getLogger("streamgauge")
+
+
+class Strike:
+    """A fault at an instant of a trial, in seconds since its start; given to one trial.
+
+    The trial calls it whenever it looks at the driver, and nobody asks whether the system lives until it returns.
+    struck_s: when the fault had happened, in seconds since the start; None before that. resumed_s: when the system was
+    asked to go on, or the link was mended.
+    """
+
+    def __init__(self, fault: Fault, at_s: float, cut_s: float = 0.0) -> None:
+        """cut_s: so long is the link away, if the fault is `cut`."""
+        self.fault, self._at_s, self._cut_s = fault, at_s, cut_s
+        self.struck_s: float | None = None
+        self.resumed_s: float | None = None
+        self._links: tuple[Link, ...] = ()
+
+    @contextmanager
+    def between(self, endpoints: tuple[Endpoint, ...]) -> Iterator[tuple[Endpoint, ...]]:
+        """Yields the endpoints that the system is given in this trial: those of links, if they shall be cut."""
+        with ExitStack() as stack:
+            if self.fault == "cut":
+                self._links = tuple(stack.enter_context(Link(endpoint)) for endpoint in endpoints)
+            yield tuple(link.endpoint for link in self._links) or endpoints
+
+    def __call__(self, system: Adapter, _work: Path, status: TrialStatus) -> None:
+        """Strikes once its instant has come. Raises Ended if the system does not come up again."""
+        drivers = status["drivers"]
+        if self.struck_s is not None or {driver["state"] for driver in drivers} != {"started"}:
+            return
+        begun_ns = min(driver["start_wall_ns"] for driver in drivers)
+        left_s = self._at_s - (time.time_ns() - begun_ns) / NS
+        if left_s > 2 * LOOK_S:
+            return
+        time.sleep(max(0.0, left_s))
+        try:
+            self._strike(system, begun_ns)
+        except UserError as problem:
+            raise Ended(f"it did not go on after the fault {self.fault}: {problem}") from None
+
+    def _strike(self, system: Adapter, begun_ns: int) -> None:
+        def now() -> float:
+            return (time.time_ns() - begun_ns) / NS
+
+        if self.fault == "cut":
+            for link in self._links:
+                link.cut()
+        else:
+            system.strike(self.fault)
+        self.struck_s = now()
+        log.info("  %s after %.1f s", self.fault, self.struck_s)
+        if self.fault == "cut":
+            time.sleep(self._cut_s)
+            for link in self._links:
+                link.mend()
+        elif self.fault == "kill":
+            system.resume()
+        self.resumed_s = now()
+
+
+def spared(capabilities: Capabilities, fault: Fault) -> str:
+    """Says why a system does not take a fault; empty if it does."""
+    if fault in capabilities.faults:
+        return ""
+    return capabilities.spared.get(fault, "its adapter does not declare this fault")

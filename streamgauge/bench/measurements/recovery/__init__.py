@@ -1,0 +1,14 @@
+"""The measurement `recovery`: how a system goes on after a fault, and whether its answers are whole then."""
+
+from __future__ import annotations
+
+from streamgauge.bench.measurements import MeasurementPackage
+
+RECOVERY = MeasurementPackage(
+    does="kills the system, ends a worker or cuts its link in a trial: how long until it is back, and what that cost",
+    section=f"{__name__}.section:Recovery",
+    measure=f"{__name__}.stage:measure",
+    blocks=f"{__name__}.page:blocks",
+    records={"recovery": f"{__name__}.record:RecoveryRun"},
+    seconds="streamgauge.bench.measure.timing:recovery_seconds",
+)

@@ -1,0 +1,114 @@
+"""The record of a cell's recovery, `recovery.json`: trials with a fault, and what each fault costs."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.bench.measurements.catchup.record import Spread
+from streamgauge.bench.measurements.recovery.section import Kind
+from streamgauge.records.record import Part, Record
+
+
+class Struck(Part):
+    """A trial with a fault. Seconds count from the fault on; None: not seen before the trial ended."""
+
+    valid: bool
+    reason: str = ""
+    struck_s: float | None = None  # since the trial's start
+    taken_again_s: float | None = None
+    back_s: float | None = None
+    peak_age_s: float | None = None
+    read_again: int | None = None  # rows that it read once more; None: not known
+    offered: int = 0
+    correct: bool | None = None  # None: the output was not compared
+    wrong: str = ""  # how the output differs
+    lost: int | None = None  # answers fewer than expected
+    doubled: int | None = None  # answers more than expected
+    ages: tuple[tuple[float, float], ...] = ()  # seconds since the fault, and age of the oldest event that waits
+
+
+class Suffered(Part):
+    """A fault, and all trials with it."""
+
+    fault: Kind
+    unmeasurable: str = ""  # why it was not brought about
+    taken_again_s: Spread | None = None
+    back_s: Spread | None = None
+    trials: tuple[Struck, ...] = ()
+
+    @property
+    def valid(self) -> list[Struck]:
+        return [one for one in self.trials if one.valid]
+
+    @property
+    def compared(self) -> list[Struck]:
+        """Trials whose output was compared."""
+        return [one for one in self.trials if one.correct is not None]
+
+    @property
+    def wrong(self) -> list[Struck]:
+        """Trials whose answers were not whole."""
+        return [one for one in self.trials if one.correct is False]
+
+    @property
+    def correct(self) -> bool | None:
+        """False if the output of a trial was wrong; None if one of the others was not compared."""
+        if self.wrong:
+            return False
+        return True if self.trials and len(self.compared) == len(self.trials) else None
+
+    @property
+    def void(self) -> str:
+        """Reason why its times do not count; empty if they do."""
+        if self.unmeasurable:
+            return f"not measurable: {self.unmeasurable}"
+        return "" if self.valid else self.trials[-1].reason
+
+    @property
+    def peak_age_s(self) -> float | None:
+        """The largest age of all valid trials."""
+        return max((one.peak_age_s for one in self.valid if one.peak_age_s is not None), default=None)
+
+    @property
+    def read_again(self) -> int | None:
+        """Most rows that were read once more in a trial."""
+        return max((one.read_again for one in self.valid if one.read_again is not None), default=None)
+
+    @property
+    def not_back(self) -> int:
+        """Number of valid trials that did not see the system back."""
+        return sum(one.back_s is None for one in self.valid)
+
+    @property
+    def answers(self) -> str:
+        """Answers in words: right, not compared, or how often they were wrong and by how much."""
+        if not self.wrong:
+            return "right" if self.correct else "not compared"
+        lost, doubled = (sum(getattr(one, name) or 0 for one in self.wrong) for name in ("lost", "doubled"))
+        parts = [f"{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
+        often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
+        return f"{often}: {', '.join(parts)}" if parts else f"{often}: other values"
+
+    @property
+    def sentence(self) -> str:
+        """Sentence with what the fault costs."""
+        if self.void:
+            return f"{self.fault}: {self.void}"
+        if self.back_s is None:
+            return f"{self.fault}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
+        interval = self.back_s.interval
+        about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
+        return f"{self.fault}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
+
+
+class RecoveryRun(Record):
+    """Content of recovery.json."""
+
+    plan: str
+    fraction: float | None  # of the sustainable rate; None: the file names the rate
+    rate_events_per_s: float
+    seconds: float
+    cut_seconds: float
+    max_age_s: float  # it is back while no event waits for longer
+    faults: tuple[Suffered, ...] = ()
+    software: dict[str, str] = Field(default_factory=dict)

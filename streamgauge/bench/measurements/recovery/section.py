@@ -1,0 +1,49 @@
+"""The section `recovery` of a benchmark file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from streamgauge.base.field_types import PositiveFloat
+from streamgauge.bench.measurements import Section
+
+Kind = Literal["kill", "restart", "cut"]
+#: within these parts of a trial its fault comes
+EARLIEST, LATEST = 0.25, 0.5
+
+
+class Recovery(Section):
+    """Faults in the middle of trials at one rate."""
+
+    fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.6, description="fraction of the sustainable rate that is offered"
+    )
+    rate: PositiveFloat | None = Field(
+        default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
+    )
+    seconds: Annotated[float, Field(ge=5, le=24 * 3600)] = Field(
+        default=60.0, description="length of a trial; its fault comes in its second quarter"
+    )
+    faults: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
+        default=("kill", "restart", "cut"),
+        description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the link",
+    )
+    cut_seconds: PositiveFloat = Field(default=5.0, description="time for which the link is cut")
+    repeats: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=3, description="trials with each fault; from 2 on there is an interval"
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="seed of the instants at which faults come")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(set(self.faults)) < len(self.faults):
+            raise ValueError(f"faults: found {', '.join(self.faults)}, allowed: each of them once")
+        most_s = (1 - LATEST) * self.seconds
+        if self.cut_seconds >= most_s:
+            raise ValueError(
+                f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, half of `seconds`, as the "
+                "rest of a trial shows the way back"
+            )
+        return self

@@ -1,0 +1,175 @@
+"""The recovery stage: trials at one rate with a fault in each, one fault after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from streamgauge.bench.driver.system import Capabilities
+from streamgauge.bench.faults.course import STAYS_S, Course, course
+from streamgauge.bench.faults.strike import Strike, spared
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measurements.catchup import stage as catchup
+from streamgauge.bench.measurements.catchup.record import Spread
+from streamgauge.bench.measurements.latency.stage import asked_rate
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
+from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Kind, Recovery
+from streamgauge.config import Benchmark
+from streamgauge.records.measurement import TrialObservation
+from streamgauge.stats.trend import medians
+
+log = logging.getLogger("streamgauge")
+#: points of a trial's age that the record keeps
+_KEPT = 300
+
+
+def measure(cell_run: CellRun, section: Recovery) -> dict[str, object]:
+    """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
+    benchmark = cell_run.benchmark
+    rate = asked_rate(cell_run, section.rate, section.fraction)
+    roomy = replace(cell_run, benchmark=with_room(benchmark, section.seconds))
+    with roomy.ready(timing.recovery_seconds(benchmark)) as (bench, token):
+        why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
+        seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
+    bound_s = benchmark.search.max_age.seconds
+    faults = tuple(
+        suffered_of(fault, why[fault], [struck_of(strike, measured, bound_s) for strike, measured in trials])
+        for fault, trials in seen.items()
+    )
+    versions = [software_of(measured.run.details) for trials in seen.values() for _, measured in trials]
+    run = RecoveryRun(
+        plan=cell_run.plan_key,
+        fraction=None if section.rate else section.fraction,
+        rate_events_per_s=rate,
+        seconds=section.seconds,
+        cut_seconds=section.cut_seconds,
+        max_age_s=bound_s,
+        faults=faults,
+        software=next(filter(None, versions), {}),
+    )
+    run.write(cell_run.directory / "recovery.json")
+    for one in faults:
+        log.info("  %s", one.sentence)
+        keep(cell_run, one, run.software)
+    return {one.fault: one.sentence for one in faults}
+
+
+def with_room(benchmark: Benchmark, seconds: float) -> Benchmark:
+    """The benchmark with queues that hold all that is offered in a trial: nothing is taken while a system is away."""
+    replay = benchmark.replay
+    held_s = max(replay.queue_seconds, seconds)
+    return benchmark.model_copy(update={"replay": replay.model_copy(update={"queue_seconds": held_s})})
+
+
+def why_not(benchmark: Benchmark, capabilities: Capabilities, fault: Kind) -> str:
+    """Says why a fault cannot be measured; empty if it can."""
+    if fault == "cut" and benchmark.replay.remote:
+        return "the link to drivers at replay.remote is not ours to cut"
+    return spared(capabilities, fault)
+
+
+def struck(
+    bench: ReadyCell, section: Recovery, fault: Kind, rate: float, token: int
+) -> Iterator[tuple[Strike, Measured]]:
+    """Runs the trials with a fault; each ends once the system has been back for long enough."""
+    bound_s = bench.plan.search.max_age.seconds
+    for number, at_s in enumerate(instants(section, fault), 1):
+        log.info("%s %d of %d at %.6g events/s", fault, number, section.repeats, rate)
+        strike = Strike(fault, at_s, section.cut_seconds)
+        until = partial(is_over, strike, bound_s)
+        yield strike, bench.trial(rate, section.seconds, token=token, strike=strike, until=until)
+
+
+def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:
+    """True once the system has been back for longer than the allowed age."""
+    if strike.resumed_s is None:
+        return False
+    return course(so_far.samples, so_far.clock, strike.struck_s or 0.0, bound_s, bound_s + STAYS_S).back_s is not None
+
+
+def instants(section: Recovery, fault: Kind) -> list[float]:
+    """The instants of a fault in its trials, in seconds, by the seed alone."""
+    random = np.random.default_rng([section.seed, *fault.encode()])
+    return list(random.uniform(EARLIEST * section.seconds, LATEST * section.seconds, section.repeats))
+
+
+def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
+    """Reads one trial. A wrong output leaves its times as they are."""
+    seen, check, details = measured.observation, measured.check, measured.run.details
+    wrong = (check and check["wrong"]) or ""
+    invalid = "" if seen.invalid == wrong else seen.invalid or ""
+    if strike.struck_s is None:
+        return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
+    after = course(seen.samples, seen.clock, strike.struck_s, bound_s)
+    expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
+    more = None if expected is None or reported is None else reported - expected
+    ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
+    again = [driver.get("again") for driver in details["drivers"]]
+    is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
+    return Struck(
+        valid=not invalid,
+        reason=invalid or _remark(measured, after),
+        struck_s=strike.struck_s,
+        taken_again_s=after.taken_again_s,
+        back_s=after.back_s,
+        peak_age_s=after.peak_age_s,
+        read_again=sum(filter(None, again)) if is_read_once and None not in again else None,
+        offered=seen.offered,
+        correct=measured.correct,
+        wrong=wrong,
+        lost=None if more is None else max(0, -more),
+        doubled=None if more is None else max(0, more),
+        ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
+    )
+
+
+def _remark(measured: Measured, after: Course) -> str:
+    seen = measured.observation
+    if seen.overflow:
+        return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
+    if measured.run.details.get("drained") is False:
+        return "it did not end its work in time, so its answers are not known"
+    return "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
+
+
+def suffered_of(fault: Kind, why: str, trials: Sequence[Struck]) -> Suffered:
+    """Puts the trials with a fault together."""
+    valid = [one for one in trials if one.valid]
+    return Suffered(
+        fault=fault,
+        unmeasurable=why,
+        taken_again_s=spread_of([one.taken_again_s for one in valid]),
+        back_s=spread_of([one.back_s for one in valid]),
+        trials=tuple(trials),
+    )
+
+
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """The geometric mean and its interval; None if a trial has no value, as its own may be any larger one."""
+    known = [value for value in values if value is not None]
+    return catchup.spread_of(known) if len(known) == len(values) else None
+
+
+def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
+    """Keeps the figures of a fault for index and nights; of each, lower is better."""
+    if one.unmeasurable:
+        return
+    void = one.void or next((trial.wrong for trial in one.wrong), "")
+    for name, spread in (("taken_again_seconds", one.taken_again_s), ("seconds", one.back_s)):
+        value, between = (spread.value, spread.interval) if spread is not None else (None, None)
+        cell_run.keep(
+            f"recovery_{one.fault}_{name}", "s", value, interval=between,
+            samples=len(one.valid), void=void or ("" if spread else "not seen in each trial"), software=software,
+        )  # fmt: skip
+    peak, count = one.peak_age_s, len(one.valid)
+    cell_run.keep(f"recovery_{one.fault}_peak_age", "s", peak, samples=count, void=void, software=software)
+    if one.compared:
+        wrong = float(len(one.wrong))
+        cell_run.keep(f"recovery_{one.fault}_wrong", "trials", wrong, samples=len(one.compared), software=software)

@@ -1,0 +1,185 @@
+"""The measurement recovery with the known system, whose pause after a kill and whose losses are known."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.system import Capabilities
+from streamgauge.bench.faults.course import Course, course
+from streamgauge.bench.faults.strike import spared
+from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.lock import LOCKS
+from streamgauge.bench.measurements.recovery.record import RecoveryRun
+from streamgauge.bench.measurements.recovery.section import Recovery
+from streamgauge.bench.measurements.recovery.stage import instants, spread_of
+from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.records.measurement import Sample
+from streamgauge.results.report import cells_section
+from streamgauge.results.report.blocks import Table, Tiles, plain
+from streamgauge.results.report.run_records import Records
+from tests.measure.benches import CELL, Bench, write_bench
+from tests.metrics.backend import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bench_of(place: Path, section: dict[str, Any], **system: Any) -> Bench:
+    """A system that carries 8,000 events/s, of which 4,000 come, so each second works one off."""
+    known = {
+        "name": "known", "engine": "known", "capacity": 8000, "trigger": "50ms", "batch_rows": 1000,
+        "commits": "answered", "restart": "2s", "reconnect": "30s", **system,
+    }  # fmt: skip
+    return write_bench(
+        place, systems=[known], recovery={"rate": 4000, **section}, search={"max_age": "500ms"},
+    )  # fmt: skip
+
+
+def recovered(bench: Bench) -> RecoveryRun:
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    measure("recovery", cell_run)
+    return RecoveryRun.read(cell_run.directory / "recovery.json")
+
+
+def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
+    """A pause of P s makes the age P s, which then falls by a second each second down to the bound of 0.5 s."""
+    bench = bench_of(tmp_path, {"seconds": 14, "cut_seconds": 1.5, "repeats": 1})
+    run = recovered(bench)
+    kill, restart, cut = run.faults
+    assert restart.unmeasurable == "it has no worker"
+    for fault, pause_s in ((kill, 2.0), (cut, 1.5)):
+        [trial] = fault.trials
+        assert (trial.valid, trial.correct, trial.lost, trial.doubled) == (True, True, 0, 0), trial
+        assert trial.struck_s is not None
+        assert 3.5 <= trial.struck_s <= 7.3
+        assert trial.taken_again_s == pytest.approx(pause_s, abs=0.4)
+        assert trial.peak_age_s == pytest.approx(pause_s, abs=0.4)
+        assert trial.back_s == pytest.approx(2 * pause_s - 0.5, abs=1.0)
+    assert kill.trials[0].read_again is not None
+    assert kill.trials[0].read_again > 0, "what was taken and not answered"
+    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert {name for name in figures if "_restart_" in name} == set()
+    assert (figures["recovery_kill_seconds"]["value"], figures["recovery_kill_wrong"]["value"]) == (
+        kill.trials[0].back_s,
+        0,
+    )
+    records = Records(bench.benchmark, bench.store, "r")
+    shown = cells_section.section(records).parts[0].blocks
+    [tiles] = [block for block in shown if isinstance(block, Tiles)]
+    assert tiles.tiles[-1] == ("answers", "right", "through all faults")
+    costs, trials = [block for block in shown if isinstance(block, Table)]
+    assert [plain(row[6]) for row in costs.rows] == ["", "not measurable: it has no worker", ""]
+    assert len(trials.rows) == 2
+
+
+def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> None:
+    """Answers take half a second, so a kill loses those of half a second at least."""
+    section = {"seconds": 8, "repeats": 2, "faults": ["kill"], "cut_seconds": 1}
+    bench = bench_of(tmp_path, section, commits="taken", delay="500ms", restart="1s")
+    [kill] = recovered(bench).faults
+    assert [one.correct for one in kill.trials] == [False, False]
+    assert all(one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
+    assert kill.sentence.endswith(f"wrong in 2 of 2: {sum(one.lost or 0 for one in kill.trials):,} lost")
+    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert figures["recovery_kill_wrong"]["value"] == 2
+    assert not figures["recovery_kill_seconds"]["valid"], "a figure whose output was wrong is void"
+
+
+def test_a_recovery_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, {"seconds": 6, "repeats": 1, "faults": ["kill"], "cut_seconds": 1})
+    directory = bench.store.run("r")
+    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
+        with RunLog(directory).stage(stage, scope):
+            pass
+    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
+    arguments += BY_NAME["recovery"].arguments(CELL.model_dump())
+    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
+    environment = {**os.environ, LOCKS: str(tmp_path)}  # others measure on this host, too
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as job:
+        cell = directory / "cells" / CELL.name
+        of_job = psutil.Process(job.pid).children
+        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system", 120)
+        started = of_job(recursive=True)
+        job.kill()
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert not alive
+    assert not (cell / "recovery.json").exists()
+    again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert RecoveryRun.read(cell / "recovery.json").faults[0].valid
+    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
+    assert len(metrics) == len(set(metrics)) == 4
+
+
+def samples(*looks: tuple[float, float, int]) -> list[Sample]:
+    return [Sample(at, age, 0, taken) for at, age, taken in looks]
+
+
+def test_the_course_after_a_strike() -> None:
+    clock = samples((1, 0.1, 0), (3, 1.0, 0), (5, 3.0, 0), (6, 0.2, 0), (8, 0.2, 0), (12, 0.1, 0))
+    handed = samples((1, 0.1, 10), (2, 0.1, 20), (5.5, 3.5, 30), (7, 0.6, 90), (7.5, 0.3, 95), (11, 0.3, 120))
+    assert course(handed, clock, 2.0, 0.5) == Course(3.5, 5.5, 3.5)
+    assert course(handed, clock, 2.0, 9.0) == Course(3.5, 3.5, 3.5), "it was never beyond the bound"
+    assert course(handed[:2], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
+    assert course(handed[:5], clock[:5], 2.0, 0.5) == Course(3.5, None, 3.5), "who knows whether it stays?"
+    last = samples((8, 5.0, 20))  # which the driver adds at the end
+    assert course([*handed[:2], *last], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
+
+
+def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:
+    section = Recovery(seconds=40, repeats=50)
+    first = instants(section, "kill")
+    assert first == instants(section, "kill")
+    assert all(10 <= at_s <= 20 for at_s in first)
+    assert len({*first, *instants(section, "cut"), *instants(section.model_copy(update={"seed": 2}), "kill")}) == 150
+
+
+def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
+    assert spread_of([2.0, None]) is None
+    assert spread_of([]) is None
+    spread = spread_of([2.0, 8.0])
+    assert spread is not None
+    assert (spread.value, spread.samples) == (pytest.approx(4.0), 2)
+    assert spread.interval is not None
+
+
+def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:
+    declared = Capabilities(faults=frozenset({"kill"}), spared={"restart": "it has no worker"})
+    assert [spared(declared, fault) for fault in ("kill", "restart", "cut")] == [
+        "", "it has no worker", "its adapter does not declare this fault",
+    ]  # fmt: skip
+
+
+def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
+    bench, usual = bench_of(tmp_path, {"seconds": 40}), timing.USUAL
+    assert "recovery" in [stage.name for stage in stages_of(bench.benchmark)]
+    assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) == 9 * 30 + 2 * usual.start_s
+    assert "recovery" not in [stage.name for stage in stages_of(write_bench(tmp_path).benchmark)]
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"cut_seconds": 40}, "cut_seconds: found 40, allowed: less than 30, half of `seconds`"),
+        ({"faults": ["kill", "kill"]}, "faults: found kill, kill, allowed: each of them once"),
+        ({"faults": ["quota"]}, "quota"),
+        ({"faults": []}, "faults"),
+    ],
+)
+def test_a_wrong_section_is_one_line(tmp_path: Path, section: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        bench_of(tmp_path, section)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
