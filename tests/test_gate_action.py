@@ -1,0 +1,190 @@
+"""The gate in CI: published schemas, what may run with which token, and the shell parts, run as a runner runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+
+SCRIPTS, EXAMPLES = ROOT / "scripts" / "gate", ROOT / "examples" / "gate"
+ACTIONS = (ROOT / "action.yml", ROOT / "actions" / "comment" / "action.yml")
+HEAD = "c0ffee" + "0" * 34
+#: a command that keeps its arguments, one a line, and does what the test wrote
+STAND_IN = '#!/bin/sh\nprintf "%s\\n" "$@" -- >> "$CALLS"\n'
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("vendor.github-actions", ACTIONS),
+        ("vendor.github-workflows", (EXAMPLES / "gate.yml", EXAMPLES / "gate-comment.yml")),
+        ("custom.github-workflows-require-timeout", (EXAMPLES / "gate.yml", EXAMPLES / "gate-comment.yml")),
+        ("vendor.gitlab-ci", (EXAMPLES / "gitlab-ci.yml",)),
+    ],
+)
+def test_files_are_of_their_schema(schema: str, files: tuple[Path, ...]) -> None:
+    program = Path(sys.executable).with_name("check-jsonschema")
+    done = subprocess.run([program, "--builtin-schema", schema, *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("file", ACTIONS, ids=lambda file: file.parent.name)
+def test_shell_parts_are_scripts_that_get_inputs_as_variables(file: Path) -> None:
+    steps = [step for step in yaml.safe_load(file.read_text())["runs"]["steps"] if "run" in step]
+    assert steps
+    for step in steps:
+        named = re.fullmatch(r'"\$GITHUB_ACTION_PATH/([\w./-]+)"', step["run"])  # no ${{ … }} within a shell's text
+        assert named is not None, step["run"]
+        script = (file.parent / named[1]).resolve()
+        assert os.access(script, os.X_OK)
+        used = set(re.findall(r"\$\{?([A-Z_]+)", script.read_text()))
+        assert set(step["env"]) - used <= {"GH_TOKEN"}, "of gh"
+
+
+def test_a_stranger_s_code_meets_no_token_that_writes() -> None:
+    gate, comment = (yaml.safe_load((EXAMPLES / f"{name}.yml").read_text()) for name in ("gate", "gate-comment"))
+    assert gate[True] == {"pull_request": None}  # YAML reads `on` as true; pull_request_target would have a token
+    assert gate["permissions"] == {"contents": "read"}
+    assert comment[True]["workflow_run"]["workflows"] == [gate["name"]]
+    steps = [step for job in comment["jobs"].values() for step in job["steps"]]
+    used = [step["uses"].partition("@")[0] for step in steps]
+    assert used == ["actions/download-artifact", "streamgauge/streamgauge/actions/comment"]
+    kept = yaml.safe_load(ACTIONS[0].read_text())["runs"]["steps"][-1]["with"]["name"]
+    assert steps[0]["with"]["name"] == kept
+
+
+@dataclass
+class Runner:
+    """A runner's folder and variables; stand-ins are the first commands on its path."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def has(self, command: str, does: str) -> None:
+        file = self.folder / "bin" / command
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(STAND_IN + does)
+        file.chmod(0o755)
+
+    def run(self, *command: str | Path, at: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        own = {name: str(self.folder / name.lower()) for name in ("CALLS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        environment = {**os.environ, "PATH": path, **own, **self.variables, **variables}
+        return subprocess.run(
+            [str(part) for part in command], cwd=self.folder / at, env=environment, capture_output=True, text=True
+        )
+
+    @property
+    def calls(self) -> list[list[str]]:
+        calls = self.read("calls").split("--\n")[:-1] if (self.folder / "calls").exists() else []
+        return [call.splitlines() for call in calls]
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path, {"OUTPUT": "gate", "DIRECTORY": "gate", "REPOSITORY": "o/r", "RUN": "https://ci/1"})
+
+
+GATE = {"BENCHMARK": "b.yaml", "BASE": "main", "HEAD": HEAD, "MINUTES": ""}
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(0, "go"), (1, "no-go"), (2, "inconclusive")])
+def test_a_verdict_is_in_the_summary_the_output_and_the_exit_code(runner: Runner, code: int, verdict: str) -> None:
+    left = f"""mkdir -p gate; printf '## {verdict}\\n' > gate/comment.md
+printf '{{\\n "benchmark": "b",\\n "verdict": "{verdict}",\\n "version": 1\\n}}\\n' > gate/gate.json; exit {code}"""
+    runner.has("streamgauge", left)
+    done = runner.run(SCRIPTS / "run.sh", **GATE)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert runner.calls == [["gate", "b.yaml", "--base", "main", "--head", HEAD, "--output", "gate"]]
+    assert runner.read("github_output") == f"verdict={verdict}\n"
+    assert runner.read("github_step_summary") == f"## {verdict}\n"
+
+
+def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(runner: Runner) -> None:
+    (runner.folder / "gate").mkdir()
+    (runner.folder / "gate" / "gate.json").write_text('{\n "verdict": "go"\n}\n')
+    (runner.folder / "gate" / "comment.md").write_text("old")
+    runner.has("streamgauge", "exit 3")
+    assert runner.run(SCRIPTS / "run.sh", **{**GATE, "MINUTES": "7"}).returncode == 3
+    assert runner.calls[0][-2:] == ["--minutes", "7"]
+    assert runner.read("github_output") == "verdict=none\n"
+    assert not (runner.folder / "github_step_summary").exists()
+
+
+def test_a_gate_needs_a_base(runner: Runner) -> None:
+    done = runner.run(SCRIPTS / "run.sh", **{**GATE, "BASE": ""})
+    assert (done.returncode, done.stderr.count("\n"), runner.calls) == (3, 1, [])
+    assert done.stderr.startswith("base: found nothing, allowed: ")
+
+
+def server(number: str, comment: str = "") -> str:
+    """Answers of gh to the two questions of the script; a comment that is sent is kept as `sent`."""
+    return f"""case $* in
+*pulls*) printf '{number}';;
+*comments\\?*) printf '{comment}';;
+*) for last; do :; done; cp "${{last#body=@}}" sent;;
+esac"""
+
+
+def commented(runner: Runner, text: str, does: str) -> str:
+    (runner.folder / "gate").mkdir(exist_ok=True)
+    (runner.folder / "gate" / "comment.md").write_text(text)
+    runner.has("gh", does)
+    done = runner.run(SCRIPTS / "comment.sh", HEAD=HEAD)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_comment_goes_to_the_pull_request_whose_head_was_measured(runner: Runner) -> None:
+    commented(runner, "## go\n\nby @ada\n", server("17\\n18\\n"))
+    asked, looked, sent = runner.calls
+    assert asked[:3] == ["api", "--paginate", "repos/o/r/pulls?state=open&per_page=100"]
+    assert f'"{HEAD}"' in asked[-1]
+    assert looked[2] == "repos/o/r/issues/17/comments?per_page=100"
+    assert sent[:5] == ["api", "--silent", "--method", "POST", "repos/o/r/issues/17/comments"]
+    assert runner.read("sent") == (
+        f"<!-- streamgauge gate -->\n## go\n\nby &#64;ada\n\n\n[The run](https://ci/1) of {HEAD}\n"
+    )
+
+
+def test_a_later_comment_replaces_the_earlier_one_and_is_not_too_long(runner: Runner) -> None:
+    commented(runner, "é" * 40_000, server("17\\n", "4711\\n"))
+    assert runner.calls[-1][:5] == ["api", "--silent", "--method", "PATCH", "repos/o/r/issues/comments/4711"]
+    assert "é" * 30_000 + "\n\n[The run]" in runner.read("sent")
+
+
+def test_what_is_no_comment_is_not_sent(runner: Runner) -> None:
+    assert commented(runner, "text", server("")) == f"no open pull request has the head {HEAD}\n"
+    file = runner.folder / "gate" / "comment.md"
+    file.unlink()
+    file.symlink_to("/proc/self/environ")
+    for _ in range(2):  # a link, and nothing
+        done = runner.run(SCRIPTS / "comment.sh", HEAD=HEAD)
+        assert (done.returncode, done.stdout) == (0, "gate/comment.md: no such file; the gate has left no comment\n")
+        file.unlink(missing_ok=True)
+    assert len(runner.calls) == 1
+
+
+def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the_difference(runner: Runner) -> None:
+    job: dict[str, Any] = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())
+    script = "\n".join(job["streamgauge-gate"]["script"])
+    (runner.folder / "streamgauge").symlink_to(runner.folder)  # its bin is that of the stand-ins
+    runner.has("streamgauge", "exit 1")
+    variables = {"CI_BUILDS_DIR": str(runner.folder), "CI_MERGE_REQUEST_DIFF_BASE_SHA": "ba5e", "CI_COMMIT_SHA": HEAD}
+    for more, head in (({}, HEAD), ({"CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "50ce"}, "50ce")):
+        assert runner.run("bash", "-ec", script, **job["variables"], **variables, **more).returncode == 1
+        assert runner.calls[-1] == [
+            "gate", "benchmarks/job.yaml", "--base", "ba5e", "--head", head, "--minutes", "10", "--output", "gate",
+        ]  # fmt: skip
