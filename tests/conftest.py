@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import logging
@@ -72,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     JVMs of engines live for seconds, so they take the quick options of the batch stages. Tests that are marked `alone`
     run in no such process, with the options that users have.
     """
+    gc.disable()  # until all tests are collected: what is made until then stays
     if config.getoption("quick"):
         hypothesis.settings.load_profile("quick")
     worker = os.environ.get("PYTEST_XDIST_WORKER")
@@ -86,6 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()  # the end of the interpreter frees it
     if hasattr(config, "workerinput"):
         shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
 
@@ -140,6 +143,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return -whole[group_of(file)], group_of(file), -seconds.get(file, 0.0)
 
         items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was collected out of all later rounds of the garbage collector; they would walk it in vain."""
+    gc.freeze()
+    gc.enable()
 
 
 def is_made(target: str, file: Path) -> None:
