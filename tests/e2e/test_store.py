@@ -42,7 +42,8 @@ class OnStore:
         self.command = ["run", str(config), "--artifacts", self.root]
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
-        return start([*self.command, *more], self.log, ["env", "-C", str(self.place)], **self.variables)
+        own = self.variables | {"STREAMGAUGE_LOCKS": str(self.place)}  # this host may measure something else meanwhile
+        return start([*self.command, *more], self.log, ["env", "-C", str(self.place)], **own)
 
     def interrupted(self, when: Callable[[], object], every: float, number: signal.Signals) -> str:
         """Sends a run a signal at its moment, for which it looks every so many seconds; returns its name.
