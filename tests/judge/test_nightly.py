@@ -102,6 +102,9 @@ def test_a_setting_that_costs_is_confirmed_by_turns_of_both_settings_and_said_on
     assert comparison["interval"][0] > 1.3
     report = json.loads((night.directory / "nightly.json").read_text())
     assert (report["state"], report["lines"][0]["state"]) == ("bad", "regression")
+    [issue] = (night.directory / "issues").glob("*.md")
+    *_, last = issue.read_text().splitlines()
+    assert last.startswith("- setting delay of known: 100"), issue.read_text()
     assert night.judge() == [line], "of an attempt that died: said again, not measured again"
     accept(bench.store, night.index, judged["series_key"], reason="wanted", author="me")
     assert night.judge() == [], "what somebody has accepted is no longer bad"

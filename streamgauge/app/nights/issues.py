@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamgauge.app.nights.series import Series
+from streamgauge.base.errors import UserError
 from streamgauge.base.places import write_whole
+from streamgauge.config import of_run
 from streamgauge.records.judgement import Judgement, Rerun
 from streamgauge.records.night import ISSUES
 from streamgauge.records.series import Point
@@ -35,7 +37,7 @@ def write(run: Path, series: Sequence[Series]) -> list[Path]:
         for judged in _new(one, run.name):
             (run / ISSUES).mkdir(exist_ok=True)
             files.append(run / ISSUES / f"{id_of(one, judged)}.md")
-            write_whole(files[-1], text_of(one, judged).encode())
+            write_whole(files[-1], text_of(one, judged, run.parent).encode())
     return files
 
 
@@ -68,8 +70,8 @@ def id_of(one: Series, judged: Judgement) -> str:
     return hashlib.sha256(f"{one.head.key} {first}".encode()).hexdigest()[:12]
 
 
-def text_of(one: Series, judged: Judgement) -> str:
-    """Text of an issue in Markdown; its first line is the title."""
+def text_of(one: Series, judged: Judgement, runs: Path) -> str:
+    """Text of an issue in Markdown; its first line is the title. runs: where each run has kept its benchmark."""
     assert isinstance(judged.evidence, Rerun)
     change, place = judged.evidence.change, _place(one, judged)
     before, after = one.sound[place - 1], one.sound[place]
@@ -88,7 +90,8 @@ def text_of(one: Series, judged: Judgement) -> str:
     }
     title = f"# {_TITLES[judged.outcome]}{what} {_percent(change.magnitude)} since {after.at[:10]}"
     table = ["| | |", "|---|---|", *(f"| {name} | {_cell(text)} |" for name, text in rows.items())]
-    between = list(_between(before, after)) or ["Nothing that is recorded of the software or the machine has changed."]
+    edits = _edits(runs, before.run_id, after.run_id, one.head.system)
+    between = [*_between(before, after), *edits] or ["Nothing of what is recorded has changed."]
     return "\n".join([title, "", *table, "", "## What changed between these runs", "", *between, ""])
 
 
@@ -124,6 +127,20 @@ def _between(before: Point, after: Point) -> Iterator[str]:
             yield f"- {name}: {old if old is not None else 'none'} → {new if new is not None else 'none'}"
             if name == "commit" and old and new:
                 yield from (f"  - {_cell(line)}" for line in commits(str(old), str(new)))
+
+
+def _edits(runs: Path, before: str, after: str, system: str) -> Iterator[str]:
+    """Yields a line for each setting of the system that differs between the benchmarks that both runs have kept."""
+    try:
+        kept = [of_run(runs / run) for run in (before, after)]
+    except UserError:  # an earlier version's, or that of another host
+        return
+    old, new = (
+        {one.name: one.model_dump(mode="json") for one in benchmark.systems}.get(system, {}) for benchmark in kept
+    )
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield f"- setting {name} of {system}: {_cell(str(old.get(name)))} → {_cell(str(new.get(name)))}"
 
 
 def commits(old: str, new: str, repository: Path = Path(__file__).parent) -> list[str]:
