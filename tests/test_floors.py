@@ -31,7 +31,7 @@ WINGS: dict[str, tuple[str, ...]] = {
         "measurements",
     ),
     "results": ("index", "exchange", "report"),
-    "app": ("nights", "airflow", "services", "cli", "python"),
+    "app": ("nights", "gate", "airflow", "services", "cli", "python"),
 }  # fmt: skip
 #: files of a measurement (bench/measurements/NAME/), by their role: each stands where its role stands
 ROLES = {"": "config", "section": "config", "record": "records", "stage": "bench.measure", "page": "results.report"}

@@ -16,6 +16,7 @@ from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.bench.measurements.soak.section import Soak
+from streamgauge.config.gate import Gate
 from streamgauge.config.limits import Retention, Timeouts
 from streamgauge.config.measuring import Promise, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
@@ -90,6 +91,7 @@ class Benchmark(Model):
     release: Release | None = Field(
         default=None, description="settings of the release check; without them there is none"
     )
+    gate: Gate | None = Field(default=None, description="settings of the gate of commits; without them there is none")
     metrics: Metrics | None = Field(
         default=None, description="backends that metrics are pushed to; without them nothing is pushed"
     )

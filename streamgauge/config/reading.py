@@ -29,11 +29,12 @@ log = logging.getLogger("streamgauge")
 M = TypeVar("M", bound=Model)
 
 
-def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
+def load(path: Path, overrides: Overrides | None = None, *, systems_at: Path | None = None) -> Benchmark:
     """Reads a benchmark file and applies the overrides. Raises UserError.
 
     The file may be YAML, the JSON of the DEBS 2019 poster, or a release check's manifest. Relative file names in it are
-    resolved from its folder (in a manifest: from the working directory).
+    resolved from its folder (in a manifest: from the working directory). systems_at: folder from which those of systems
+    are resolved instead.
     """
     path = Path(path)
     for line in never_asked():
@@ -78,7 +79,7 @@ def load(path: Path, overrides: Overrides | None = None) -> Benchmark:
             "source": source.model_copy(update={**located, "kafka": source.kafka and source.kafka.located(base)}),
             "experiments": experiments,
             "replay": replay,
-            "systems": tuple(system.located(base) for system in benchmark.systems),
+            "systems": tuple(system.located(systems_at or base) for system in benchmark.systems),
         }
     )
     return overrides.apply(benchmark) if overrides else benchmark

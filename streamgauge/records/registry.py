@@ -11,6 +11,7 @@ from streamgauge.base.plugins import loaded
 from streamgauge.bench.measurements import MEASUREMENTS, package_of
 from streamgauge.records.advice import Advice
 from streamgauge.records.answers import AnswerLine, Capabilities, HardQueries
+from streamgauge.records.gate import GateCheck, GateRepetition
 from streamgauge.records.judgement import Judgement
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.night import Delivery, NightReport
@@ -56,6 +57,8 @@ RECORDS: dict[str, type] = {
     "release-answers": ReleaseAnswer,
     "release-repetitions": Repetition,
     "release-manifest": ReleaseManifest,
+    "gate": GateCheck,
+    "gate-repetitions": GateRepetition,
 }
 
 

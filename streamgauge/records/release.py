@@ -80,7 +80,9 @@ class JudgedSeries(Part):
         return f"{self.cell} {with_mark(self.metric, self.claim)}"
 
 
-class _Checked(Record):
+class Checked(Record):
+    """What all records of a comparison of two versions say."""
+
     run: str
     benchmark: str
     baseline: str
@@ -89,7 +91,7 @@ class _Checked(Record):
     line: str  # the verdict and its first reasons
 
 
-class ReleaseCheck(_Checked):
+class ReleaseCheck(Checked):
     """Content of release.json."""
 
     reasons: tuple[Reason, ...]
@@ -98,7 +100,7 @@ class ReleaseCheck(_Checked):
     environment: Environment
 
 
-class ReleaseManifest(_Checked):
+class ReleaseManifest(Checked):
     """Content of manifest.json: a benchmark file with all that decided, and a checksum of it."""
 
     configuration: dict[str, Any]

@@ -21,7 +21,7 @@ PANELS = {
         "search": "measurements", "trial": "measurements", "workloads": "measurements", "nexmark": "nexmark",
         "hard": "hard", "calibrate": "measurements", "driver": "driving", "kafka": "kafka",
     },
-    "Judgements": {"release-check": "releasing", "compare": "judging", "changes": "judging"},
+    "Judgements": {"release-check": "releasing", "gate": "gating", "compare": "judging", "changes": "judging"},
     "Results": {"results": "results", "export": "runs", "dashboard": "results", "gc": "results"},
 }  # fmt: skip
 #: shown at the end of a command's help
@@ -70,6 +70,10 @@ EXAMPLES = {
     "kafka": ("", "--port 0 --directory /tmp/kafka"),
     "nexmark": ("--queries q5,q7", "--disorder 20 --system spark", "--events 1000000 --mode streaming --json"),
     "release-check": ("release.yaml --baseline spark-4.2 --candidate spark-4.3",),
+    "gate": (
+        "mine.yaml --base origin/main --head HEAD",
+        "mine.yaml --base origin/main --head HEAD --minutes 5 --output gate --json",
+    ),
     "export": ("flights-20260301T020000Z-1a2b", "flights-20260301T020000Z-1a2b --out paper/figures --no-svg"),
     "gc": ("--budget 50GiB --dry-run", "--budget 20GiB --keep-runs 1"),
 }

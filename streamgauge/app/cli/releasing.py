@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import json
-import sys
-import traceback
 import uuid
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
-from typer.exceptions import TyperException
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
 from streamgauge.app.cli.measurements import checked, prepared
-from streamgauge.base.errors import Outage, UserError
+from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
-#: exit code if something kept the check from a verdict, such as a user's mistake
-NO_VERDICT = 3
-
-
-class _VerdictCommand(TyperCommand):
-    """A command whose exit codes 0, 1 and 2 are verdicts, so that every error ends it with NO_VERDICT instead."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().make_context(*args, **kwargs)
-        except TyperException as problem:  # a wrong option would end with 2
-            problem.exit_code = NO_VERDICT
-            raise
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except UserError as problem:
-            for line in problem.lines:
-                print(f"streamgauge: {line}", file=sys.stderr)
-        except Outage as problem:
-            print(f"streamgauge: worth another try: {problem}", file=sys.stderr)
-        except (typer.Exit, typer.Abort):
-            raise
-        except Exception:
-            traceback.print_exc()
-        raise typer.Exit(NO_VERDICT)
 
 
 def register(app: typer.Typer) -> None:
-    app.command("release-check", cls=_VerdictCommand)(release_check)
+    app.command("release-check", cls=VerdictCommand)(release_check)
 
 
 def release_check(

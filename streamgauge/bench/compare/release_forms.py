@@ -7,19 +7,20 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from streamgauge.bench.compare.release_rules import grouped
+from streamgauge.records.gate import GateCheck
 from streamgauge.records.release import ReleaseCheck
 
 #: what a reason's state is to a pipeline
-_MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️"}
+MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️"}
 
 
-def as_junit(check: ReleaseCheck) -> str:
+def as_junit(check: ReleaseCheck | GateCheck, title: str = "release check", *, warns: bool = False) -> str:
     """Renders each reason, said once, and each series as a test case: failed ones as failures, open ones as skipped.
 
-    An inconclusive check has a case of its own that fails: it is never a pass.
+    An inconclusive check has a case of its own that fails, or is skipped if it only warns: it is never a pass.
     """
-    suite = ElementTree.Element("testsuite", name=f"release check: {check.candidate} against {check.baseline}")
-    for kind, what, state, why in _cases(check):
+    suite = ElementTree.Element("testsuite", name=f"{title}: {check.candidate} against {check.baseline}")
+    for kind, what, state, why in cases(check):
         case = ElementTree.SubElement(suite, "testcase", classname=kind, name=what)
         if state == "failed":
             ElementTree.SubElement(case, "failure", message=why)
@@ -27,7 +28,8 @@ def as_junit(check: ReleaseCheck) -> str:
             ElementTree.SubElement(case, "skipped", message=why)
     verdict = ElementTree.SubElement(suite, "testcase", classname="verdict", name=check.verdict)
     if check.verdict != "go":
-        ElementTree.SubElement(verdict, "failure", message=check.line)
+        outcome = "skipped" if warns and check.verdict == "inconclusive" else "failure"
+        ElementTree.SubElement(verdict, outcome, message=check.line)
     suite.set("tests", str(len(suite)))
     for kind, element in (("failures", "failure"), ("skipped", "skipped")):
         suite.set(kind, str(len(suite.findall(f"testcase/{element}"))))
@@ -40,12 +42,12 @@ def as_markdown(check: ReleaseCheck) -> str:
     """Renders the verdict, and a table of its reasons and series."""
     lines = [f"## Release check: {check.verdict}", "", check.line, "", "| | what | why |", "|---|---|---|"]
     lines += [
-        f"| {_MARKS[state]} | {_cell(f'{kind}: {what}')} | {_cell(why)} |" for kind, what, state, why in _cases(check)
+        f"| {MARKS[state]} | {cell(f'{kind}: {what}')} | {cell(why)} |" for kind, what, state, why in cases(check)
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cases(check: ReleaseCheck) -> Iterator[tuple[str, str, str, str]]:
+def cases(check: ReleaseCheck | GateCheck) -> Iterator[tuple[str, str, str, str]]:
     """Yields kind, subjects, state and explanation of each reason, which is said once, and of each series."""
     for reason in grouped(check.reasons):
         yield reason.kind, reason.what, reason.state, reason.why
@@ -57,5 +59,6 @@ def _cases(check: ReleaseCheck) -> Iterator[tuple[str, str, str, str]]:
         yield "series", one.name, one.state, figures + one.reason
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,66 @@
+"""The command gate, whose exit code tells CI go, no-go or inconclusive."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge import config
+from streamgauge.app.cli import workplace
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.app.cli.measurements import checked, prepared
+from streamgauge.app.cli.verdicts import VerdictCommand
+
+
+def register(app: typer.Typer) -> None:
+    app.command("gate", cls=VerdictCommand)(gate)
+
+
+def gate(
+    file: ConfigFile,
+    base: Annotated[
+        str, typer.Option(help="the branch to merge into; the head is compared with the merge base of both")
+    ],
+    head: Annotated[str, typer.Option(help="the commit or branch to judge")],
+    repository: Annotated[Path, typer.Option(help="a folder of the git repository under test")] = Path(),
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="longest time of measuring, instead of the file's gate.minutes")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="folder for comment.md, junit.xml and gate.json")] = Path("gate"),
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
+    from streamgauge.app.gate import verdict
+    from streamgauge.app.gate.repository import Repository
+    from streamgauge.streams.sources import topics
+
+    benchmark = config.load(file)
+    if minutes is not None and benchmark.gate is not None:
+        benchmark = benchmark.model_copy(update={"gate": benchmark.gate.model_copy(update={"minutes": minutes})})
+    settings, _ = verdict.settings_of(benchmark)
+    tested = Repository(repository)
+    commits = tested.commits(base, head)
+    tested.refuse_changes(commits)
+    store = checked(benchmark, artifacts, systems=())  # those of the file may not be built here
+    output = output.absolute()
+    benchmark = topics.in_run(benchmark, output)
+    asked = verdict.Asked(file, tested, base, head, commits, output)
+    experiments = (experiment.name for experiment in benchmark.experiments)
+    began = time.monotonic()
+    with (
+        prepared(benchmark, store, output, *experiments, step="gate", scope={}),
+        workplace.progress("gate", 60 * settings.minutes, "at most, and what the builds take"),
+    ):
+        check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}))
+    if as_json:
+        typer.echo(json.dumps(check.to_json()))
+    else:
+        for line in verdict.lines_of(check):
+            typer.echo(line)
+        typer.echo(f"comment: {output / verdict.COMMENT}")
+    raise typer.Exit(check.exit_code)

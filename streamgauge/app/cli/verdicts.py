@@ -1,0 +1,41 @@
+"""Commands whose exit codes are verdicts."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from streamgauge.base.errors import Outage, UserError
+
+#: exit code if something kept the check from a verdict, such as a user's mistake
+NO_VERDICT = 3
+
+
+class VerdictCommand(TyperCommand):
+    """A command whose exit codes 0, 1 and 2 are verdicts, so that every error ends it with NO_VERDICT instead."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except TyperException as problem:  # a wrong option would end with 2
+            problem.exit_code = NO_VERDICT
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as problem:
+            for line in problem.lines:
+                print(f"streamgauge: {line}", file=sys.stderr)
+        except Outage as problem:
+            print(f"streamgauge: worth another try: {problem}", file=sys.stderr)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception:
+            traceback.print_exc()
+        raise typer.Exit(NO_VERDICT)

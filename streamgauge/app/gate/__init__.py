@@ -1,0 +1,1 @@
+"""A verdict on a commit before it is merged: both versions are built, measured in turns and compared."""

@@ -1,0 +1,174 @@
+"""The gate: pairs of fresh processes of two commits, until the verdict is clear or the budget is spent."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import delete_log
+from streamgauge.bench.compare import gate_rules
+from streamgauge.bench.driver.fleet import KeptDrivers
+from streamgauge.bench.measure.cell import ready
+from streamgauge.bench.measure.measured import Measured
+from streamgauge.bench.measure.speed import Speed, speed
+from streamgauge.bench.measurements.latency.stage import figures_of
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, Cell, Search
+from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
+from streamgauge.records.gate import GateRepetition, GateSeries
+from streamgauge.records.release import Reason, Side
+
+log = logging.getLogger("streamgauge")
+REPETITIONS, RECORD = "gate.jsonl", "gate.json"
+#: trials until one has answers that are compared
+_TRIES = 2
+#: so many of the last pairs tell how long the next one takes
+_RECENT = 3
+
+
+@dataclass
+class Pairs:
+    """The repetitions of a gate. key: hash of what it compares, so that an unfinished one of the same goes on."""
+
+    directory: Path
+    key: str
+    repetitions: list[GateRepetition] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, directory: Path, key: str) -> Pairs:
+        """Returns what an unfinished gate of the same has measured; deletes all else."""
+        kept: list[GateRepetition] = []
+        if (directory / REPETITIONS).exists() and not (directory / RECORD).exists():
+            kept = [one for one in GateRepetition.read_log(directory / REPETITIONS) if one.gate == key]
+        (directory / RECORD).unlink(missing_ok=True)
+        if not kept:
+            delete_log(directory / REPETITIONS)
+        return cls(directory, key, kept)
+
+    def add(self, one: GateRepetition) -> None:
+        self.repetitions.append(one)
+        one.append(self.directory / REPETITIONS)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that all of them took."""
+        return sum(one.seconds for one in self.repetitions)
+
+    @property
+    def last(self) -> int:
+        """Number of the last round; 0 without any."""
+        return max((one.round for one in self.repetitions), default=0)
+
+    def next_seconds(self) -> float:
+        """Estimates the seconds of the next round: those of the longest one of the last."""
+        rounds = {one.round: 0.0 for one in self.repetitions}
+        for one in self.repetitions:
+            rounds[one.round] += one.seconds
+        return max(list(rounds.values())[-_RECENT:], default=0.0)
+
+
+class Measuring:
+    """Measures pairs of the cells of a gate. sides: the benchmark with the system of each checkout."""
+
+    def __init__(
+        self, sides: Mapping[Side, Benchmark], store: Store, pairs: Pairs, work: Path, budget_s: float
+    ) -> None:
+        self._sides, self._store, self._pairs, self._work = sides, store, pairs, work
+        self._budget_s = budget_s
+        benchmark = sides["baseline"]
+        assert benchmark.gate is not None
+        self._settings: Gate = benchmark.gate
+        self._cells = benchmark.all_cells()
+        self._drivers = KeptDrivers()
+
+    def run(self, accepted: Sequence[Accepted], token: int) -> tuple[list[Reason], list[GateSeries]]:
+        """Measures until the verdict is clear or the budget is spent; returns reasons and series."""
+        names = [_name(cell) for cell in self._cells]
+        with self._drivers:
+            while True:
+                measured = self._pairs.repetitions
+                reasons = gate_rules.reasons_of(measured, self._settings)
+                series = gate_rules.judged(measured, names, self._settings, accepted, last=False)
+                if measured and gate_rules.is_clear(reasons, series):
+                    return reasons, series
+                if measured and self._pairs.seconds + self._pairs.next_seconds() > self._budget_s:
+                    return reasons, gate_rules.judged(measured, names, self._settings, accepted, last=True)
+                self._round(series, token)
+
+    def _round(self, series: Sequence[GateSeries], token: int) -> None:
+        """Measures a pair of each cell that is still open."""
+        number = self._pairs.last + 1
+        still_open = {one.cell for one in series if one.state != "passed"}
+        for cell in self._cells:
+            for side in gate_rules.sides(number) if _name(cell) in still_open else ():
+                one = self._repetition(cell, side, number, token)
+                self._pairs.add(one)
+                log.info("%s pair %d, %s: %s", one.cell, number, gate_rules.NAMES[side], one.text)
+                if one.wrong and side == "candidate":
+                    return
+
+    def _repetition(self, cell: Cell, side: Side, number: int, token: int) -> GateRepetition:
+        """Measures a fresh process of that side."""
+        began, name, settings = time.monotonic(), _name(cell), self._settings
+        ours = [one for one in self._pairs.repetitions if one.cell == name]
+        checked = settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
+        asks = set(settings.metrics) != {GATE_SPEED} or not checked
+        held = next((one.held_rows for one in ours if one.held_rows), 0)
+        about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
+        benchmark = self._sides[side]
+        fast, trial = Speed(None, 0), None
+        try:
+            with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
+                if GATE_SPEED in settings.metrics:
+                    fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
+                else:
+                    bench.warm_up(token=token, seconds=settings.warmup_seconds)
+                for _ in range(_TRIES if asks and not fast.void else 0):
+                    trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)
+                    if trial.check is not None or settings.answers == "skip":
+                        break
+        except UserError as problem:
+            if side == "baseline" or not any(one.side == "baseline" and not one.void for one in ours):
+                raise
+            about |= {"values": {}, "wrong": f"it does not run, and the base does: {problem}"}
+        else:
+            about |= {"values": _values(settings, fast, trial), "void": fast.void, "held_rows": fast.held_rows}
+            about |= _answers(trial)
+        finally:
+            shutil.rmtree(self._work, ignore_errors=True)
+        return GateRepetition.model_validate({**about, "seconds": round(time.monotonic() - began, 2)})
+
+    def _search(self, benchmark: Benchmark) -> Search:
+        return benchmark.search.model_copy(update={"warmup_seconds": self._settings.warmup_seconds})
+
+
+def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, float]:
+    """The figures that count, by metric."""
+    values = {GATE_SPEED: fast.events_per_s}
+    if trial is not None:
+        figures = figures_of(1.0, trial)
+        if figures.valid:
+            values["processing_latency_ms_p50"] = figures.processing_latency.p50_ms
+            values["system_cpu_us_per_event"] = figures.system_cpu_us_per_event
+    return {metric: value for metric, value in values.items() if value is not None and metric in settings.metrics}
+
+
+def _answers(trial: Measured | None) -> dict[str, object]:
+    """What the trial tells of the answers."""
+    if trial is None:
+        return {}
+    wrong = trial.check["wrong"] if trial.check else None
+    unchecked = None if trial.check else trial.observation.invalid or trial.verdict.reason
+    return {
+        "asked": True, "outcome": trial.verdict.outcome, "wrong": wrong, "compared": trial.check is not None,
+        "unchecked": unchecked,
+    }  # fmt: skip
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.experiment}.{cell.workload}"

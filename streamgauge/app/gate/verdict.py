@@ -1,0 +1,179 @@
+"""The whole gate: two checkouts that are built, their systems, the pairs, and the files with the verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from streamgauge import config
+from streamgauge.app.gate.building import build
+from streamgauge.app.gate.pairs import RECORD, Measuring, Pairs
+from streamgauge.app.gate.repository import SHORT, Commits, Repository
+from streamgauge.base.environment import environment
+from streamgauge.base.errors import UserError
+from streamgauge.base.places import as_user_error
+from streamgauge.bench.compare import gate_rules
+from streamgauge.bench.compare.gate_forms import as_comment, sentence
+from streamgauge.bench.compare.release_forms import as_junit
+from streamgauge.bench.compare.release_rules import decide
+from streamgauge.bench.measure.lock import measuring
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark
+from streamgauge.config.gate import Accepted, Gate, accepted_in
+from streamgauge.config.systems import System
+from streamgauge.records.gate import GateCheck
+from streamgauge.records.release import Side
+from streamgauge.stats.sequential import POWER
+
+log = logging.getLogger("streamgauge")
+COMMENT, JUNIT, CHECKOUTS = "comment.md", "junit.xml", "checkouts"
+
+
+@dataclass
+class Clock:
+    """Minutes by what they were spent on."""
+
+    minutes: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def spending(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.minutes[what] = self.minutes.get(what, 0.0) + (time.monotonic() - began) / 60
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a gate is asked: the file, the repository with both commits as they were named, and the folder to write."""
+
+    file: Path
+    repository: Repository
+    base: str
+    head: str
+    commits: Commits
+    output: Path
+
+
+def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
+    """The section gate, and the name of the system to compare. Raises UserError."""
+    if benchmark.gate is None:
+        raise UserError(f"{benchmark.name}: gate: this key is missing; a gate needs at least its rate")
+    if not benchmark.workloads:
+        raise UserError(f"{benchmark.name}: workloads: found none, allowed: one or more to measure")
+    names = [system.name for system in benchmark.systems]
+    chosen = benchmark.gate.system or (names[0] if len(names) == 1 else None)
+    if chosen not in names:
+        shown = "none" if chosen is None else repr(chosen)
+        raise UserError(f"{benchmark.name}: gate.system: found {shown}, allowed: {', '.join(names) or 'a system'}")
+    return benchmark.gate, chosen
+
+
+def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock) -> GateCheck:
+    """Builds and measures both commits; writes the verdict's files and returns its record. Raises UserError."""
+    settings, system = settings_of(benchmark)
+    pairs = Pairs.of(asked.output, _key(benchmark, asked.commits))
+    if pairs.repetitions:
+        log.info("going on with %d processes that an unfinished gate has measured", len(pairs.repetitions))
+    with asked.repository.checkouts(asked.commits, asked.output / CHECKOUTS) as (base, head):
+        accepted = gate_rules.acceptances(
+            accepted_in(head / settings.accepted), _earlier(base / settings.accepted), datetime.now(UTC).date()
+        )
+        checkouts: dict[Side, Path] = {"baseline": base, "candidate": head}
+        sides: dict[Side, Benchmark] = {}
+        for side, checkout in checkouts.items():
+            name = gate_rules.NAMES[side]
+            if settings.build is not None:
+                with clock.spending("building"):
+                    log_file = asked.output / f"build-{name}.log"
+                    build(settings.build, checkout, name, log_file, settings.build_timeout.seconds)
+            sides[side] = _with(benchmark, system, _system_in(checkout, asked, system))
+            sides[side].system(system).check_installed()
+        budget_s = 60 * settings.minutes
+        counted = [one for one, entry in accepted if entry.state == "counts"]
+        with (
+            measuring(f"{asked.output} gate", expected_s=budget_s) as token,
+            clock.spending("measuring"),
+        ):
+            work = asked.output / "work"
+            reasons, series = Measuring(sides, store, pairs, work, budget_s).run(counted, token)
+    release = decide(reasons, series)
+    check = GateCheck(
+        run=asked.output.name,
+        benchmark=benchmark.name,
+        baseline=asked.commits.base[:SHORT],
+        candidate=asked.commits.head[:SHORT],
+        verdict=release.decision,
+        line=gate_rules.line_of(release, settings),
+        repository=asked.repository.top.name,
+        base=asked.base,
+        head=asked.head,
+        base_commit=asked.commits.base,
+        head_commit=asked.commits.head,
+        system=system,
+        exit_code=gate_rules.exit_code(release.decision, settings.inconclusive),
+        inconclusive=settings.inconclusive,
+        reasons=tuple(release.reasons),
+        series=tuple(series),
+        accepted=tuple(entry for _, entry in accepted),
+        pairs=pairs.last,
+        minutes={what: round(minutes, 2) for what, minutes in clock.minutes.items()},
+        budget_minutes=settings.minutes,
+        false_alarm=gate_rules.ERROR,
+        power=POWER,
+        environment=environment(),
+    )
+    _write(check, asked.output)
+    return check
+
+
+def lines_of(check: GateCheck) -> list[str]:
+    """What a terminal shows of a verdict."""
+    return [check.line, sentence(check)]
+
+
+def _write(check: GateCheck, output: Path) -> None:
+    """Writes the comment and JUnit's file, and the record last: with it, the gate is finished."""
+    forms = {COMMENT: as_comment(check), JUNIT: as_junit(check, "gate", warns=check.inconclusive == "warn")}
+    for name, text in forms.items():
+        try:
+            (output / name).write_text(text, encoding="utf-8")
+        except OSError as problem:
+            raise as_user_error(problem, output / name) from None
+    check.write(output / RECORD)
+
+
+def _with(benchmark: Benchmark, name: str, system: System) -> Benchmark:
+    """The benchmark with that system alone."""
+    cells = tuple(cell for cell in benchmark.all_cells() if cell.system == name)
+    if not cells:
+        raise UserError(f"{benchmark.name}: cells: found none of {name}, the system that the gate compares")
+    return benchmark.model_copy(update={"systems": (system,), "cells": cells})
+
+
+def _system_in(checkout: Path, asked: Asked, name: str) -> System:
+    """The system of a checkout: by its own copy of the file, or else by ours. Names in it are those of the checkout."""
+    inside = asked.repository.inside(asked.file)
+    folder = checkout if inside is None else (checkout / inside).parent
+    if inside is not None and (checkout / inside).is_file():
+        with suppress(UserError):  # an older copy may have keys that nobody knows any more, or no such system
+            return config.load(checkout / inside).system(name)
+    return config.load(asked.file, systems_at=folder).system(name)
+
+
+def _earlier(file: Path) -> tuple[Accepted, ...]:
+    """What the base accepted; nothing if its file is not what is read today."""
+    with suppress(UserError):
+        return accepted_in(file)
+    return ()
+
+
+def _key(benchmark: Benchmark, commits: Commits) -> str:
+    return hashlib.sha256(f"{commits.base} {commits.head} {config.fingerprint(benchmark)}".encode()).hexdigest()[:16]

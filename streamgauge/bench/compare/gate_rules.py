@@ -1,0 +1,158 @@
+"""Decides between go, no-go and inconclusive from the pairs of a gate, by pure functions.
+
+A series (cell and metric) is slower by d; the file says which slowdown must not be merged. The series passes when the
+upper bound of d lies below that. It fails when the lower bound lies above 0 and d is at least half of it. Otherwise it
+is open, and goes on for as long as the budget lasts. Accepted slowdowns are taken off d before.
+A wrong answer of the head is no-go whatever the speed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import product
+from typing import Literal
+
+from streamgauge.bench.compare.release_rules import Release, carries
+from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
+from streamgauge.records.gate import Acceptance, GateRepetition, GateSeries
+from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side, State
+from streamgauge.stats.sequential import LEAST, Look, look
+
+#: an equal commit is called slower in at most this part of gates, and one that is slower by `slower_percent` passes in
+#: at most this part
+ERROR = 0.05
+#: what the sides are called here
+NAMES: dict[Side, str] = {"baseline": "base", "candidate": "head"}
+
+
+def sides(number: int) -> tuple[Side, ...]:
+    """The sides of a pair in their order: A B, B A, A B …, so that a drift of the machine meets both alike."""
+    return tuple(NAMES)[:: 1 if number % 2 else -1]
+
+
+def slowdowns(repetitions: Iterable[Repetition], cell: str, metric: str) -> list[float]:
+    """Logarithms of what the head costs over what the base costs, of each sound pair."""
+    rounds: dict[int, dict[Side, float]] = {}
+    for one in repetitions:
+        if one.cell == cell and not one.void and not one.wrong and one.values.get(metric, 0) > 0:
+            rounds.setdefault(one.round, {})[one.side] = one.values[metric]
+    sign = -1 if metric == GATE_SPEED else 1
+    pairs = [both for _, both in sorted(rounds.items()) if len(both) == 2]
+    return [sign * math.log(both["candidate"] / both["baseline"]) for both in pairs]
+
+
+def judged(
+    repetitions: Sequence[Repetition],
+    cells: Sequence[str],
+    settings: Gate,
+    accepted: Iterable[Accepted] = (),
+    *,
+    last: bool,
+) -> list[GateSeries]:
+    """Judges each series. accepted: slowdowns that count. last: no further pair comes."""
+    entries, all_series = list(accepted), list(product(cells, settings.metrics))
+    series = []
+    for cell, metric in all_series:
+        logs = slowdowns(repetitions, cell, metric)
+        allowed = max((one.slower_percent for one in entries if one.holds_for(cell, metric)), default=0.0) / 100
+        seen = _seen(logs, allowed, len(all_series), last=last)
+        series.append(_series(cell, metric, logs, seen, settings.slower_percent / 100, allowed))
+    return series
+
+
+def _seen(logs: Sequence[float], allowed: float, number: int, *, last: bool) -> Look | None:
+    """The last look that somebody takes at these pairs, with what is accepted taken off."""
+    off = [one - math.log1p(allowed) for one in logs]
+    return look(off, ERROR / number, miss=ERROR, last=last)
+
+
+def _series(
+    cell: str, metric: str, logs: Sequence[float], seen: Look | None, slower: float, allowed: float
+) -> GateSeries:
+    pairs = len(logs)
+    about = {"cell": cell, "metric": metric, "tolerance": slower, "accepted": allowed, "n_baseline": pairs}
+    about |= {"n_candidate": pairs, "slowdowns": tuple(math.expm1(one) for one in logs)}
+    if seen is None:
+        why = f"{pairs} sound pairs of processes, at least {LEAST} are needed" if pairs < LEAST else "not looked at yet"
+        return GateSeries.model_validate({**about, "state": "open", "reason": why})
+    state, why = _state(seen, slower, allowed)
+    least = _least(seen, slower)
+    about |= {"ratio": seen.ratio * (1 + allowed), "interval": tuple(end * (1 + allowed) for end in seen.interval)}
+    about |= {"seen": least, "detectable_effect": least, "spread": math.expm1(seen.spread)}
+    return GateSeries.model_validate({**about, "state": state, "reason": why})
+
+
+def _state(seen: Look, slower: float, allowed: float) -> tuple[State, str]:
+    beyond = f" beyond the accepted {100 * allowed:g} %" if allowed else ""
+    limit = math.log1p(slower)
+    if seen.high < limit:
+        return "passed", f"a slowdown of {100 * slower:g} %{beyond} is ruled out"
+    if seen.low > 0 and seen.middle >= limit / 2:
+        return "failed", f"slower by {100 * (seen.ratio - 1):.1f} %{beyond}, and not by chance"
+    return "open", (
+        f"a slowdown of {100 * slower:g} %{beyond} is neither ruled out nor shown; {seen.pairs} such pairs show "
+        f"one of {100 * _least(seen, slower):.0f} % in nine of ten gates"
+    )
+
+
+def _least(seen: Look, slower: float) -> float:
+    """The slowdown that such pairs show in nine of ten gates: by its bound, and by the middle that must be reached."""
+    half = math.log1p(slower) / 2 + 1.282 * seen.spread / math.sqrt(seen.pairs)
+    return math.expm1(max(seen.detectable, half))
+
+
+def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Reason]:
+    """Reasons for answers that are wrong or were not compared, and for a head that does not sustain the rate."""
+    reasons = []
+    if settings.answers == "skip":
+        reasons.append(Reason("answer", "note", "answers", "not checked, as gate.answers is skip"))
+    for cell in dict.fromkeys(one.cell for one in repetitions):
+        asked = [one for one in repetitions if one.cell == cell and one.asked]
+        if carries(asked, "baseline") and not carries(asked, "candidate"):
+            why = "the head does not sustain gate.rate, and the base does"
+            reasons.append(Reason("performance", "failed", cell, why))
+        for side, name in NAMES.items():
+            ours = [one for one in asked if one.side == side]
+            wrong = next((one.wrong for one in ours if one.wrong), None)
+            state: State = "failed" if wrong and side == "candidate" else "open"
+            if wrong or (settings.answers == "check" and not any(one.compared for one in ours)):
+                why = wrong or f"its answers were compared with no independent ones{_last(ours)}"
+                reasons.append(Reason("output", state, f"{cell}, {name}", why))
+    return reasons
+
+
+def _last(repetitions: Sequence[GateRepetition]) -> str:
+    return next((f": {one.unchecked}" for one in reversed(repetitions) if one.unchecked), "")
+
+
+def line_of(release: Release, settings: Gate) -> str:
+    """The verdict and its reasons, in one line."""
+    if release.decision != "go":
+        return release.line
+    answers = "no answer is wrong" if settings.answers == "check" else "answers were not checked"
+    return f"go: {answers}, and a slowdown of {settings.slower_percent:g} % is ruled out"
+
+
+def is_clear(reasons: Iterable[Reason], series: Iterable[JudgedSeries]) -> bool:
+    """True if further pairs would change nothing: something has failed, or all series have passed."""
+    states = [one.state for one in series]
+    failed = "failed" in states or any(one.state == "failed" for one in reasons)
+    return failed or all(state == "passed" for state in states)
+
+
+def exit_code(decision: str, inconclusive: Literal["warn", "fail"]) -> int:
+    """Exit code: 0 go, 1 no-go; inconclusive is 0 or 2, as the file says."""
+    return {"go": 0, "no-go": 1}.get(decision, 2 if inconclusive == "fail" else 0)
+
+
+def acceptances(head: Iterable[Accepted], base: Iterable[Accepted], today: date) -> list[tuple[Accepted, Acceptance]]:
+    """Entries of the head's list, and whether each counts: one that the base has too was merged with its slowdown."""
+    before = set(base)
+    listed = []
+    for one in head:
+        state = "in the base" if one in before else "expired" if one.until < today else "counts"
+        fields = one.model_dump(include={"slower_percent", "author", "reason", "until"})
+        listed.append((one, Acceptance.model_validate({"state": state, **fields})))
+    return listed

@@ -1,0 +1,67 @@
+"""Measures a fresh process for a gate: its speed while events wait, and its answers at a fixed rate."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from streamgauge.bench.driver.queues import held_rows
+from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
+from streamgauge.bench.search.steps import Hold
+from streamgauge.config import Search
+from streamgauge.records.measurement import Limits, Window
+
+#: relative standard error of a speed's mean that is enough
+_ENOUGH = 0.01
+#: rows of a batch last for these parts of the allowed age and of a measurement, whichever is shorter
+_OF_AGE, _OF_SECONDS = 0.5, 0.125
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Events/s of a process that finds so many rows waiting. void: why it does not count."""
+
+    events_per_s: float | None
+    held_rows: int
+    void: str | None = None
+
+
+def speed_of(window: Window) -> Speed:
+    """The speed in a window."""
+    if window.invalid or not window.seconds:
+        return Speed(None, window.held_rows, window.invalid or "no batch ended")
+    return Speed(window.rows / window.seconds, window.held_rows)
+
+
+def warm_step(search: Search, limits: Limits, windows: list[Window]) -> Hold | None:
+    """The next window that warms a process up; None once it is warm."""
+    if is_warm(search, windows, is_continuous=limits.continuous):
+        return None
+    step = warm_up_step(search, 1, limits, windows, small_rows(search, limits, windows, 1))
+    early = sum(window.seconds for window in windows) < UNPINNED * search.warmup_seconds
+    return dataclasses.replace(step, purpose="compile") if early else step
+
+
+def measured_step(search: Search, limits: Limits, windows: list[Window], held: int, seconds: float) -> Hold:
+    """The window that is measured. held: rows that wait, as for all other processes; 0: those that suit this one."""
+    pace = max((window.rows / window.seconds for window in windows if window.seconds), default=0.0)
+    least = max((window.held_rows for window in windows), default=1) if limits.continuous else 1
+    batch_s = min(search.max_age.seconds * _OF_AGE, seconds * _OF_SECONDS)
+    rows = held or int(min(limits.most_rows, max(least, pace * batch_s)))
+    return Hold(1, "ladder", rows, "to measure its speed", seconds / 2, seconds, _ENOUGH)
+
+
+def speed(bench: ReadyCell, search: Search, seconds: float, held: int, token: int) -> Speed:
+    """Starts a fresh process, warms it up, and measures its speed in the same query. Raises UserError."""
+    limits = Limits(most_rows=held_rows(bench.plan.replay.max_memory_mb), continuous=bench.continuous)
+    windows: list[Window] = []
+    bench.stop()
+    try:
+        while (step := warm_step(search, limits, windows)) is not None:
+            windows.append(bench.window(step, token=token))
+            if windows[-1].invalid:
+                return speed_of(windows[-1])
+        return speed_of(bench.window(measured_step(search, limits, windows, held, seconds), token=token))
+    finally:
+        bench.end_loop()

@@ -1,0 +1,107 @@
+"""Settings of the gate, which compares two commits of a repository, and what got slower in it on purpose."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import Field, RootModel, field_validator, model_validator
+
+from streamgauge.base.errors import UserError
+from streamgauge.base.field_types import Delay, Model, PositiveFloat
+from streamgauge.base.units import Duration
+
+Compared = Literal["speed", "cpu", "latency"]
+#: what a gate may compare: metrics of a repetition; lower is better, except of the speed
+GATE_SPEED = "speed_events_per_s"
+GATE_COMPARES: dict[Compared, str] = {
+    "speed": GATE_SPEED,
+    "cpu": "system_cpu_us_per_event",
+    "latency": "processing_latency_ms_p50",
+}
+SlowerPercent = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+
+
+class Gate(Model):
+    """Settings of the gate: builds two commits, measures both in turns, and judges the newer one."""
+
+    build: str | None = Field(
+        default=None, description="shell command that builds a checkout, in its topmost folder; without it none does"
+    )
+    build_timeout: Delay = Field(default=Duration.parse("30min"), description="longest time of a build")
+    system: str | None = Field(default=None, description="the system to compare; by default the only one of the file")
+    answers: Literal["check", "skip"] = Field(
+        default="check", description="check the answers of both, or skip that, which the verdict then says"
+    )
+    rate: PositiveFloat | None = Field(
+        default=None,
+        description="events/s at which answers are checked, and CPU and latency measured; below what the slower one "
+        "sustains; not needed if neither is done",
+    )
+    compare: Annotated[tuple[Compared, ...], Field(min_length=1)] = Field(
+        default=("speed",),
+        description="what is compared: speed (events/s while events wait), cpu and latency at the rate",
+    )
+    slower_percent: SlowerPercent = Field(
+        default=5.0, description="slowdown that must not be merged; a smaller one may go either way"
+    )
+    minutes: PositiveFloat = Field(default=10.0, description="longest time of measuring, builds not included")
+    warmup_seconds: PositiveFloat = Field(default=8.0, description="warm-up of each fresh process")
+    seconds: PositiveFloat = Field(default=8.0, description="length of each measurement, in seconds")
+    inconclusive: Literal["warn", "fail"] = Field(
+        default="warn", description="an inconclusive verdict ends with exit code 0 (warn) or 2 (fail)"
+    )
+    accepted: str = Field(
+        default="accepted.yaml", description="file of the repository that lists what is slower on purpose"
+    )
+
+    @field_validator("compare")
+    @classmethod
+    def _once(cls, compare: tuple[Compared, ...]) -> tuple[Compared, ...]:
+        return tuple(dict.fromkeys(compare))
+
+    @model_validator(mode="after")
+    def _has_a_rate(self) -> Self:
+        if self.rate is None and (self.answers == "check" or set(self.compare) != {"speed"}):
+            raise ValueError("rate: this key is missing; answers, cpu and latency need it")
+        return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(GATE_COMPARES[name] for name in self.compare)
+
+
+class Accepted(Model):
+    """A slowdown that is accepted, as the reason is worth it. Until that day the base counts as slower by so much."""
+
+    slower_percent: SlowerPercent = Field(description="slowdown that is accepted")
+    author: Annotated[str, Field(min_length=1)] = Field(description="who accepts it")
+    reason: Annotated[str, Field(min_length=1)] = Field(description="why it is worth it")
+    until: date = Field(description="last day on which it counts, such as 2027-01-31")
+    cell: str | None = Field(default=None, description="experiment.workload for which it holds; by default all")
+    compare: Compared | None = Field(default=None, description="what got slower: speed, cpu or latency; by default all")
+
+    def holds_for(self, cell: str, metric: str) -> bool:
+        return self.cell in (None, cell) and (self.compare is None or GATE_COMPARES[self.compare] == metric)
+
+
+class _AcceptedFile(RootModel[tuple[Accepted, ...]]):
+    """The whole file: a list."""
+
+
+def accepted_in(file: Path) -> tuple[Accepted, ...]:
+    """Reads what is accepted; nothing without that file. Raises UserError."""
+    from streamgauge.config import mistakes
+
+    try:
+        text = file.read_text(encoding="utf-8")
+        raw = yaml.safe_load(text)
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+        raise UserError(f"{file}: cannot be read as YAML: {problem}") from None
+    if not isinstance(raw or [], list):
+        raise UserError(f"{file}: found {type(raw).__name__}, allowed: a list of accepted slowdowns")
+    return mistakes.check(_AcceptedFile, raw or [], mistakes.in_file(str(file), text)).root

@@ -1,0 +1,61 @@
+"""The records of a gate: its repetitions, and its verdict on a commit."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from streamgauge.base.environment import Environment
+from streamgauge.records.record import Part
+from streamgauge.records.release import Checked, JudgedSeries, Reason, Repetition
+
+
+class GateRepetition(Repetition):
+    """A line of gate.jsonl: a fresh process of one side. Its round is the pair that it belongs to."""
+
+    gate: str  # hash of both commits and of the benchmark: an unfinished gate of the same goes on
+    seconds: float  # that it took of the budget
+    held_rows: int = 0  # rows that waited while its speed was measured
+    asked: bool = False  # True: a trial at the rate was run, whose answers are compared
+    unchecked: str | None = None  # why that trial does not count
+
+
+class GateSeries(JudgedSeries):
+    """The judgement of one metric of one cell; a ratio above 1 is slower."""
+
+    accepted: float = 0.0  # slowdown that is accepted, as a part
+    seen: float | None = None  # slowdown, as a part, that such pairs would have found in nine of ten gates
+    spread: float | None = None  # standard deviation of a pair, as a part
+    slowdowns: tuple[float, ...] = ()  # of each pair, as a part
+
+
+class Acceptance(Part):
+    """An entry of accepted.yaml, and whether it counts."""
+
+    state: Literal["counts", "expired", "in the base"]
+    slower_percent: float
+    author: str
+    reason: str
+    until: date
+
+
+class GateCheck(Checked):
+    """Content of gate.json."""
+
+    repository: str
+    base: str  # as it was named
+    head: str
+    base_commit: str  # the merge base
+    head_commit: str
+    system: str
+    exit_code: int
+    inconclusive: Literal["warn", "fail"]
+    reasons: tuple[Reason, ...]
+    series: tuple[GateSeries, ...]
+    accepted: tuple[Acceptance, ...]
+    pairs: int
+    minutes: dict[str, float]  # by what they were spent on: builds, streams, measuring
+    budget_minutes: float
+    false_alarm: float  # an equal commit is called slower in at most this part of gates
+    power: float  # with which a slowdown of the size `seen` is found
+    environment: Environment
