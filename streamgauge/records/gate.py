@@ -15,6 +15,7 @@ class GateRepetition(Repetition):
 
     gate: str  # hash of both commits and of the benchmark: an unfinished gate of the same goes on
     seconds: float  # that it took of the budget
+    trial_seconds: float = 0.0  # of these, that its trial took
     held_rows: int = 0  # rows that waited while its speed was measured
     asked: bool = False  # True: a trial at the rate was run, whose answers are compared
     unchecked: str | None = None  # why that trial does not count

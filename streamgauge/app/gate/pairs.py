@@ -64,11 +64,11 @@ class Pairs:
         """Number of the last round; 0 without any."""
         return max((one.round for one in self.repetitions), default=0)
 
-    def next_seconds(self) -> float:
+    def next_seconds(self, *, with_trials: bool) -> float:
         """Estimates the seconds of the next round: those of the longest one of the last."""
         rounds = {one.round: 0.0 for one in self.repetitions}
         for one in self.repetitions:
-            rounds[one.round] += one.seconds
+            rounds[one.round] += one.seconds - (0.0 if with_trials else one.trial_seconds)
         return max(list(rounds.values())[-_RECENT:], default=0.0)
 
 
@@ -85,6 +85,7 @@ class Measuring:
         self._settings: Gate = benchmark.gate
         self._cells = benchmark.all_cells()
         self._drivers = KeptDrivers()
+        self._always_asks = set(self._settings.metrics) != {GATE_SPEED}  # as only trials measure CPU and latency
 
     def run(self, accepted: Sequence[Accepted], token: int) -> tuple[list[Reason], list[GateSeries]]:
         """Measures until the verdict is clear or the budget is spent; returns reasons and series."""
@@ -96,7 +97,8 @@ class Measuring:
                 series = gate_rules.judged(measured, names, self._settings, accepted, last=False)
                 if measured and gate_rules.is_clear(reasons, series):
                     return reasons, series
-                if measured and self._pairs.seconds + self._pairs.next_seconds() > self._budget_s:
+                next_s = self._pairs.next_seconds(with_trials=self._always_asks)
+                if measured and self._pairs.seconds + next_s > self._budget_s:
                     return reasons, gate_rules.judged(measured, names, self._settings, accepted, last=True)
                 self._round(series, token)
 
@@ -117,17 +119,18 @@ class Measuring:
         began, name, settings = time.monotonic(), _name(cell), self._settings
         ours = [one for one in self._pairs.repetitions if one.cell == name]
         checked = settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
-        asks = set(settings.metrics) != {GATE_SPEED} or not checked
+        asks = self._always_asks or not checked
         held = next((one.held_rows for one in ours if one.held_rows), 0)
         about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
         benchmark = self._sides[side]
-        fast, trial = Speed(None, 0), None
+        fast, trial, asked_at = Speed(None, 0), None, None
         try:
             with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
                 if GATE_SPEED in settings.metrics:
                     fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
                 else:
                     bench.warm_up(token=token, seconds=settings.warmup_seconds)
+                asked_at = time.monotonic() if asks else None
                 for _ in range(_TRIES if asks and not fast.void else 0):
                     trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)
                     if trial.check is not None or settings.answers == "skip":
@@ -141,7 +144,9 @@ class Measuring:
             about |= _answers(trial)
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
-        return GateRepetition.model_validate({**about, "seconds": round(time.monotonic() - began, 2)})
+        now = time.monotonic()
+        about |= {"seconds": round(now - began, 2), "trial_seconds": round(now - (asked_at or now), 2)}
+        return GateRepetition.model_validate(about)
 
     def _search(self, benchmark: Benchmark) -> Search:
         return benchmark.search.model_copy(update={"warmup_seconds": self._settings.warmup_seconds})

@@ -15,7 +15,7 @@ from streamgauge.records.measurement import Limits, Window
 #: relative standard error of a speed's mean that is enough
 _ENOUGH = 0.01
 #: rows of a batch last for these parts of the allowed age and of a measurement, whichever is shorter
-_OF_AGE, _OF_SECONDS = 0.5, 0.125
+_OF_AGE, _OF_SECONDS = 0.5, 0.05
 
 
 @dataclass(frozen=True)
