@@ -40,9 +40,9 @@ class Gate(Model):
         description="events/s at which answers are checked, and CPU and latency measured; below what the slower one "
         "sustains; not needed if neither is done",
     )
-    compare: Annotated[tuple[Compared, ...], Field(min_length=1)] = Field(
+    compare: tuple[Compared, ...] = Field(
         default=("speed",),
-        description="what is compared: speed (events/s while events wait), cpu and latency at the rate",
+        description="parts that are compared: speed (events/s while events wait), cpu and latency at the rate",
     )
     slower_percent: SlowerPercent = Field(
         default=5.0, description="slowdown that must not be merged; a smaller one may go either way"
@@ -60,6 +60,8 @@ class Gate(Model):
     @field_validator("compare")
     @classmethod
     def _once(cls, compare: tuple[Compared, ...]) -> tuple[Compared, ...]:
+        if not compare:
+            raise ValueError(f"found none, allowed: {', '.join(GATE_COMPARES)}")
         return tuple(dict.fromkeys(compare))
 
     @model_validator(mode="after")

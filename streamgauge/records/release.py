@@ -81,7 +81,7 @@ class JudgedSeries(Part):
 
 
 class Checked(Record):
-    """What all records of a comparison of two versions say."""
+    """Fields of every record of a comparison of two versions."""
 
     run: str
     benchmark: str

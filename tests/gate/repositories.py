@@ -1,4 +1,4 @@
-"""A small git repository whose system is the known one, and whose head may be slower."""
+"""A small git repository whose system is of known speed, and whose head may be slower or wrong."""
 
 from __future__ import annotations
 
@@ -8,45 +8,49 @@ from typing import Any
 
 import yaml
 
-COMMIT = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "--quiet", "--allow-empty", "-m")
+_COMMIT = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "--quiet", "--allow-empty", "-m")
+#: events a millisecond apart; a driver ends a batch with its loop, so a short stream would cost it much
+ROWS = "t,k\n" + "".join(f"{number},a\n" for number in range(20_000))
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True).stdout
+    """Runs git; returns what it prints."""
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def commit(folder: Path, message: str, files: dict[str, str]) -> str:
     """Commits these files; returns the commit."""
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     git(folder, "add", "--all")
-    git(folder, *COMMIT, message)
-    return git(folder, "rev-parse", "HEAD").strip()
+    git(folder, *_COMMIT, message)
+    return git(folder, "rev-parse", "HEAD")
 
 
-def benchmark(system: dict[str, Any], gate: dict[str, Any]) -> str:
-    """The text of a benchmark file: 2,000 events that are replayed, and one system."""
+def benchmark(gate: dict[str, Any] | None = None, **system: Any) -> str:
+    """The text of a benchmark file with one system, whose pairs take two or three seconds."""
     raw = {
         "name": "mine",
         "source": {"files": "rows.csv", "time": {"column": "t", "unit": "ms"}, "columns": {"k": "string"}},
         "experiments": [{"name": "e", "target_percent": 0}],
         "workloads": [{"name": "all", "query": "passthrough"}],
-        "systems": [{"name": "job", "engine": "known", **system}],
+        "systems": [
+            {"name": "job", "engine": "tests.gate.engines:Answering", "capacity": 20_000, "batch_rows": 400, **system}
+        ],
+        # another process may have the CPU for a while
         "replay": {"max_memory_mb": 64, "max_slip": "3s"},
-        "search": {"yardstick": False, "max_age": "2s"},
-        "gate": {"answers": "skip", "seconds": 0.6, "warmup_seconds": 0.1, "minutes": 0.3, **gate},
+        "search": {"yardstick": False, "max_age": "1s"},
+        "gate": {"rate": 2000, "seconds": 0.4, "warmup_seconds": 0.05, "minutes": 1, **(gate or {})},
     }
     return yaml.safe_dump(raw)
 
 
-ROWS = "t,k\n" + "".join(f"{number},a\n" for number in range(2000))
-
-
-def repository(place: Path, base: str, head: str) -> tuple[str, str]:
-    """Makes a repository whose branch main has the one file, and whose branch change has the other."""
+def repository(place: Path, base: str, head: str, **files: str) -> tuple[str, str]:
+    """Makes a repository: branch main has the one file, branch change, which is checked out, the other and `files`."""
     place.mkdir()
     git(place, "init", "--quiet", "--initial-branch", "main")
-    first = commit(place, "begin", {"mine.yaml": base, "rows.csv": ROWS})
+    begin = commit(place, "begin", {"mine.yaml": base, "rows.csv": ROWS, ".gitignore": "artifacts\ngate\n"})
     git(place, "checkout", "--quiet", "-b", "change")
-    return first, commit(place, "change", {"mine.yaml": head})
+    return begin, commit(place, "change", {"mine.yaml": head, **files})

@@ -164,7 +164,7 @@ def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, fl
 
 
 def _answers(trial: Measured | None) -> dict[str, object]:
-    """What the trial tells of the answers."""
+    """Returns the fields that tell of the answers, from a trial."""
     if trial is None:
         return {}
     wrong = trial.check["wrong"] if trial.check else None

@@ -52,7 +52,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a gate is asked: the file, the repository with both commits as they were named, and the folder to write."""
+    """Request for a gate: the file, the repository with both commits as they were named, and the folder to write."""
 
     file: Path
     repository: Repository
@@ -135,7 +135,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock) -> GateC
 
 
 def lines_of(check: GateCheck) -> list[str]:
-    """What a terminal shows of a verdict."""
+    """Lines of a verdict that a terminal shows."""
     return [check.line, sentence(check)]
 
 
@@ -169,7 +169,7 @@ def _system_in(checkout: Path, asked: Asked, name: str) -> System:
 
 
 def _earlier(file: Path) -> tuple[Accepted, ...]:
-    """What the base accepted; nothing if its file is not what is read today."""
+    """Entries that the base accepted; none if its file is not of the form that is read today."""
     with suppress(UserError):
         return accepted_in(file)
     return ()

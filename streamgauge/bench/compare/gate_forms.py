@@ -29,10 +29,13 @@ def as_comment(check: GateCheck) -> str:
     if measured:
         lines += ["```text", *_pictures(measured), "```", ""]
     lines += ["| | what | why |", "|---|---|---|"]
-    lines += [
-        f"| {MARKS[state]} | {cell(f'{kind}: {what}')} | {cell(why)} |" for kind, what, state, why in cases(check)
-    ]
-    lines += ["", *(f"- {entry}" for entry in accepted_lines(check)), f"_{spent(check)}_"]
+    names = {one.name for one in check.series}  # a series that has not passed is a reason, too
+    for kind, what, state, why in cases(check):
+        if kind == "series" or what not in names:
+            lines.append(f"| {MARKS[state]} | {cell(f'{kind}: {what}')} | {cell(why)} |")
+    if check.accepted:
+        lines += ["", *(f"- {entry}" for entry in accepted_lines(check))]
+    lines += ["", f"_{spent(check)}_"]
     return "\n".join(lines) + "\n"
 
 

@@ -115,7 +115,7 @@ def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Re
             reasons.append(Reason("performance", "failed", cell, why))
         for side, name in NAMES.items():
             ours = [one for one in asked if one.side == side]
-            wrong = next((one.wrong for one in ours if one.wrong), None)
+            wrong = next((one.wrong for one in repetitions if (one.cell, one.side) == (cell, side) and one.wrong), None)
             state: State = "failed" if wrong and side == "candidate" else "open"
             if wrong or (settings.answers == "check" and not any(one.compared for one in ours)):
                 why = wrong or f"its answers were compared with no independent ones{_last(ours)}"

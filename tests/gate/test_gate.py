@@ -1,0 +1,139 @@
+"""Whole gates, on commits whose systems are of known speed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from streamgauge.app.cli import application
+from streamgauge.app.gate.pairs import Pairs
+from streamgauge.bench.measure import lock
+from streamgauge.records.gate import GateCheck, GateRepetition
+from tests.gate.repositories import benchmark, commit, git, repository
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(lock.LOCKS, str(tmp_path_factory.mktemp("locks")))
+
+
+def gate(place: Path, *more: str, base: str = "main", head: str = "HEAD") -> Result:
+    command = ["gate", str(place / "mine.yaml"), "--base", base, "--head", head, "--repository", str(place)]
+    options = ["--output", str(place / "gate"), "--artifacts", str(place / "artifacts")]
+    return CliRunner().invoke(application(), [*command, *options, *more])
+
+
+@pytest.mark.prove
+@pytest.mark.e2e
+def test_a_slower_head_is_no_go_after_as_few_pairs_as_are_clear_and_nothing_is_left(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    base, head = repository(place, benchmark({"build": "pwd > built"}), benchmark(capacity=10_000))
+    done = gate(place, "--json")
+    assert done.exit_code == 1, done.stderr
+    check = GateCheck.read(place / "gate" / "gate.json")
+    assert json.loads(done.stdout.splitlines()[-1]) == check.to_json()
+    assert (check.verdict, check.exit_code, check.base_commit, check.head_commit) == ("no-go", 1, base, head)
+    [series] = check.series
+    assert series.ratio == pytest.approx(2, rel=0.2)
+    assert check.pairs == 3
+    lines = GateRepetition.read_log(place / "gate" / "gate.jsonl")
+    assert "".join(line.side[0] for line in lines) == "bccbbc"
+    assert [line.asked for line in lines] == [True, True, False, False, False, False]  # answers once of each side
+    assert (place / "gate" / "comment.md").read_text().startswith("## ❌ Streamgauge gate: no-go\n")
+    assert ElementTree.parse(place / "gate" / "junit.xml").getroot().get("failures") == "3"
+    assert git(place, "worktree", "list").count("\n") == 0
+    assert not (place / "gate" / "checkouts").exists()
+    assert not (place / "gate" / "build-base.log").exists()  # the file that was named builds nothing
+
+
+def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark(capacity=40_000, wrong="3 rows are missing"))
+    done = gate(place)
+    assert done.exit_code == 1, done.stderr
+    assert done.stdout.splitlines()[0].startswith("no-go: e.all, head: 3 rows are missing;")
+    assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
+
+
+def test_a_head_that_does_not_run_is_no_go(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark({"answers": "skip"}), benchmark({"answers": "skip"}, dies=True))
+    done = gate(place)
+    assert done.exit_code == 1, done.stderr
+    line = done.stdout.splitlines()[0]
+    assert line.startswith("no-go: e.all, head: it does not run, and the base does: systems.job: no license;")
+
+
+BUILD = {"build": "echo reading; test ! -e broken || { echo 'error: no such class'; exit 3; }"}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "line"),
+    [
+        ("nowhere", "HEAD", "--base: found 'nowhere', allowed: a branch, tag or commit of {place}; fetch it first"),
+        ("main", "nowhere", "--head: found 'nowhere', allowed: a branch, tag or commit of {place}; fetch it first"),
+        ("alone", "HEAD", "--base alone: has no commit in common with HEAD"),
+        ("main", "HEAD", "gate.build: head: {build!r} ended with 3; its last lines: reading | error: no such class; "
+         "its output: {place}/gate/build-head.log"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_no_verdict(tmp_path: Path, base: str, head: str, line: str) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark(BUILD), broken="")
+    git(place, "checkout", "--quiet", "--orphan", "alone")
+    commit(place, "another begin", {})
+    git(place, "checkout", "--quiet", "change")
+    done = gate(place, base=base, head=head)
+    assert done.exit_code == 3
+    said = [one for one in done.stderr.splitlines() if one.startswith("streamgauge: ")]
+    assert said == [f"streamgauge: {line.format(place=place, build=BUILD['build'])}"]
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_what_is_not_committed_is_not_measured_in_silence(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark())
+    (place / "rows.csv").write_text("t,k\n1,b\n")
+    done = gate(place)
+    assert done.exit_code == 3
+    assert done.stderr.splitlines()[-1] == (
+        "streamgauge: --head: found 1 changed files that are not committed, such as rows.csv; the gate measures "
+        "commits: commit or stash them"
+    )
+
+
+def test_a_shallow_clone_says_what_to_fetch(tmp_path: Path) -> None:
+    whole, place = tmp_path / "whole", tmp_path / "r"
+    repository(whole, benchmark(), benchmark())
+    git(tmp_path, "clone", "--quiet", "--depth", "1", "--no-single-branch", f"file://{whole}", "r")
+    done = gate(place, base="origin/main")
+    assert done.exit_code == 3
+    assert done.stderr.splitlines()[-1] == (
+        "streamgauge: --base origin/main: has no commit in common with HEAD, as this clone is shallow; fetch the whole "
+        "history (fetch-depth: 0, or git fetch --unshallow)"
+    )
+
+
+def test_no_repository_is_one_line(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark())
+    done = gate(place, "--repository", str(tmp_path))
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+        3, f"streamgauge: --repository {tmp_path}: found no git repository there; clone it, or name another folder"
+    )  # fmt: skip
+
+
+def test_an_unfinished_gate_of_the_same_goes_on_and_a_finished_one_begins_anew(tmp_path: Path) -> None:
+    one = GateRepetition(gate="same", cell="e.all", side="baseline", round=1, values={"x": 1.0}, seconds=2.0)
+    pairs = Pairs.of(tmp_path, "same")
+    pairs.add(one)
+    assert Pairs.of(tmp_path, "same").repetitions == [one]
+    assert Pairs.of(tmp_path, "other").repetitions == []
+    assert Pairs.of(tmp_path, "same").repetitions == []  # the other one has deleted it
+    pairs.add(one)
+    (tmp_path / "gate.json").write_text("{}")
+    assert Pairs.of(tmp_path, "same").repetitions == []
