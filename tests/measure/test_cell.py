@@ -243,7 +243,7 @@ def test_what_is_missing_is_told_before_anything_starts(bench: Bench, tmp_path: 
         return str(told.value)
 
     other = CELL.model_copy(update={"workload": "none"})
-    assert refused(other) == "cell: found e.none.known, allowed: e.all.known"
+    assert refused(other) == "cell: found 'e.none.known', allowed: e.all.known"
     assert "no finished stream there; run the stage generate first" in refused(CELL, scale=0.5)
     keyless = bench.benchmark.workloads[0].model_copy(update={"query": "windowed_join"})
     assert refused(CELL, workloads=(keyless,)) == (

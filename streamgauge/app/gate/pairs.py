@@ -19,7 +19,7 @@ from streamgauge.bench.measure.speed import Speed, speed
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, Search
-from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
+from streamgauge.config.gate import GATE_CPU, GATE_LATENCY, GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import GateRepetition, GateSeries
 from streamgauge.records.release import Reason, Side
 
@@ -85,7 +85,7 @@ class Measuring:
         self._settings: Gate = benchmark.gate
         self._cells = benchmark.all_cells()
         self._drivers = KeptDrivers()
-        self._always_asks = set(self._settings.metrics) != {GATE_SPEED}  # as only trials measure CPU and latency
+        self._always_asks = GATE_LATENCY in self._settings.metrics
 
     def run(self, accepted: Sequence[Accepted], token: int) -> tuple[list[Reason], list[GateSeries]]:
         """Measures until the verdict is clear or the budget is spent; returns reasons and series."""
@@ -126,10 +126,7 @@ class Measuring:
         fast, trial, asked_at = Speed(None, 0), None, None
         try:
             with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
-                if GATE_SPEED in settings.metrics:
-                    fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
-                else:
-                    bench.warm_up(token=token, seconds=settings.warmup_seconds)
+                fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
                 asked_at = time.monotonic() if asks else None
                 for _ in range(_TRIES if asks and not fast.void else 0):
                     trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)
@@ -154,12 +151,11 @@ class Measuring:
 
 def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, float]:
     """The figures that count, by metric."""
-    values = {GATE_SPEED: fast.events_per_s}
+    values = {GATE_SPEED: fast.events_per_s, GATE_CPU: fast.cpu_us_per_event}
     if trial is not None:
         figures = figures_of(1.0, trial)
         if figures.valid:
-            values["processing_latency_ms_p50"] = figures.processing_latency.p50_ms
-            values["system_cpu_us_per_event"] = figures.system_cpu_us_per_event
+            values[GATE_LATENCY] = figures.processing_latency.p50_ms
     return {metric: value for metric, value in values.items() if value is not None and metric in settings.metrics}
 
 

@@ -39,7 +39,7 @@ from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact, Store
-from streamgauge.config import Benchmark, Cell, System, Workload
+from streamgauge.config import Benchmark, Cell, System, Workload, pick
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
 from streamgauge.streams.keys import stream_key
@@ -62,8 +62,7 @@ class ReadyCell:
         self._system: Adapter | None = None
         self._spare: Adapter | None = None
         self._loop: ClosedLoop | None = None
-        self._has_started = self._has_taken = False
-        self._runs = 0
+        self._has_started, self._has_taken, self._runs = False, False, 0
         spec, queues = Spec.of(self.workload, fleet.columns), (plan.replay.partitions, plan.system.partition_by)
         rules = rules_of(self._next(), spec)
         self._losses = [own_speed(one, spec, rules, *queues) for one in streams]
@@ -206,6 +205,10 @@ class ReadyCell:
         """A context in which nothing of the system runs, where its adapter can do that."""
         return nullcontext() if self._system is None else self._system.frozen()
 
+    def cpu_seconds(self) -> float | None:
+        """CPU seconds of the system that runs; None where they are not known."""
+        return None if self._system is None else self._system.cpu_seconds()
+
     def end_loop(self) -> None:
         """Ends the closed loop's query, if one runs."""
         loop, self._loop = self._loop, None
@@ -222,8 +225,7 @@ class ReadyCell:
     def _closed_loop(self, token: int) -> ClosedLoop:
         if self._loop is not None and self._loop.spent():
             self.end_loop()  # the next query begins with the stream's own times
-        if self._loop is None:
-            self._loop = self._made(ClosedLoop, token, None)
+        self._loop = self._loop or self._made(ClosedLoop, token, None)
         return self._loop
 
     def _made(self, kind: type[_L], token: int, rate: float | None) -> _L:
@@ -317,9 +319,7 @@ def ready(
     """
     cells = (cell, *others)
     for one in cells:
-        if one not in benchmark.all_cells():
-            known = ", ".join(c.name for c in benchmark.all_cells()) or "none"
-            raise UserError(f"cell: found {one.name}, allowed: {known}")
+        pick(benchmark.all_cells(), one.name, "cell")
     workload, system = benchmark.workload(cell.workload), benchmark.system(cell.system)
     experiments = [benchmark.experiment(one.experiment) for one in cells]
     stream, *rest = [store.need("stream", stream_key(store, benchmark, one), "generate") for one in experiments]

@@ -1,8 +1,9 @@
-"""Measures a fresh process for a gate: its speed while events wait, and its answers at a fixed rate."""
+"""Measures a fresh process for a gate: its speed, and its CPU time per event, while events wait."""
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from dataclasses import dataclass
 
 from streamgauge.bench.driver.queues import held_rows
@@ -20,11 +21,12 @@ _OF_AGE, _OF_SECONDS = 0.5, 0.05
 
 @dataclass(frozen=True)
 class Speed:
-    """Events/s of a process that finds so many rows waiting. void: why it does not count."""
+    """Speed of a process that finds so many rows waiting. void: why it does not count."""
 
     events_per_s: float | None
     held_rows: int
     void: str | None = None
+    cpu_us_per_event: float | None = None  # None where the adapter does not know it
 
 
 def speed_of(window: Window) -> Speed:
@@ -62,6 +64,11 @@ def speed(bench: ReadyCell, search: Search, seconds: float, held: int, token: in
             windows.append(bench.window(step, token=token))
             if windows[-1].invalid:
                 return speed_of(windows[-1])
-        return speed_of(bench.window(measured_step(search, limits, windows, held, seconds), token=token))
+        began, before = time.monotonic(), bench.cpu_seconds()
+        one = speed_of(bench.window(measured_step(search, limits, windows, held, seconds), token=token))
+        lasted, after = time.monotonic() - began, bench.cpu_seconds()
     finally:
         bench.end_loop()
+    if one.events_per_s is None or before is None or after is None:
+        return one
+    return dataclasses.replace(one, cpu_us_per_event=1e6 * (after - before) / lasted / one.events_per_s)
