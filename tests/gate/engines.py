@@ -8,13 +8,6 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.engines.known.known_system import KnownFigures, KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.config.systems import OwnSettings
-from streamgauge.records.trial import Compared
-
-
-class AnsweringFigures(KnownFigures):
-    """Figures of the known system, and what it says of its answers."""
-
-    check: Compared
 
 
 class Answering(KnownSystem):
@@ -31,5 +24,5 @@ class Answering(KnownSystem):
             raise UserError(f"systems.{self.name}: no license")
         super().start()
 
-    def end_trial(self, timeout_s: float) -> AnsweringFigures:
+    def end_trial(self, timeout_s: float) -> KnownFigures:
         return {**super().end_trial(timeout_s), "check": {"wrong": self._wrong}}
