@@ -1,0 +1,47 @@
+"""Tests the commits that are compared, and the checkouts that come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streamgauge.app.gate.repository import Commits, Repository
+from tests.gate.repositories import benchmark, commit, git, repository
+
+
+def test_the_head_is_compared_with_the_merge_base(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    begin, head = repository(place, benchmark(), benchmark(capacity=1))
+    git(place, "checkout", "--quiet", "main")
+    commit(place, "what others merged meanwhile", {"other.txt": "x"})
+    tested = Repository(place)
+    assert tested.commits("main", "change") == Commits(begin, head)
+    assert tested.commits("change", "change") == Commits(head, head)  # an A/A check
+
+
+def test_checkouts_end_with_their_block_and_a_killed_gate_s_are_removed(tmp_path: Path) -> None:
+    place, out = tmp_path / "r", tmp_path / "gate" / "checkouts"
+    begin, head = repository(place, "base", "head")
+    (place / "mine.yaml").write_text("changed and not committed")
+    tested = Repository(place)
+    left = out / "base"
+    git(place, "worktree", "add", "--detach", str(left), head)
+    (left / "built").write_text("by a gate that was killed")
+    with tested.checkouts(Commits(begin, head), out) as folders:
+        assert [(folder / "mine.yaml").read_text() for folder in folders] == ["base", "head"]
+        assert not (left / "built").exists()
+    with pytest.raises(KeyboardInterrupt), tested.checkouts(Commits(begin, head), out):
+        raise KeyboardInterrupt
+    assert not out.exists()
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_file_is_found_in_the_repository_also_through_a_link(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, "base", "head")
+    (tmp_path / "link").symlink_to(place)
+    tested = Repository(tmp_path / "link")
+    assert tested.inside(tmp_path / "link" / "mine.yaml") == Path("mine.yaml")
+    assert tested.inside(place / "mine.yaml") == Path("mine.yaml")
+    assert tested.inside(tmp_path / "other.yaml") is None
