@@ -24,6 +24,10 @@ from streamgauge.results.report.metric_names import for_people
         ("catchup_seconds_at_20000_per_s", "time until live after a standstill at 20000 events/s"),
         ("catchup_taken_per_s", "events/s while it catches up"),
         ("catchup_peak_resident_memory", "peak resident memory while it catches up"),
+        ("scaling_rate_at_0.25", "rate on 0.25 CPUs"),
+        ("scaling_efficiency_at_1", "efficiency on 1 CPU"),
+        ("scaling_coherency", "coherency of the scalability law"),
+        ("scaling_cores_for_100000_per_s", "CPUs for 100000 events/s"),
         ("my_own_metric", "my own metric"),
     ],
 )

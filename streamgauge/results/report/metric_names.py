@@ -26,6 +26,10 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"catchup_taken_per_s", lambda _: "events/s while it catches up"),
     (r"catchup_hour_seconds", lambda _: "time after an hour of standstill, extrapolated"),
     (r"catchup_peak_(\w+)", lambda m: f"peak {m[1].replace('_', ' ')} while it catches up"),
+    (rf"scaling_rate_at_({_NUMBER})", lambda m: f"rate on {_cpus(m[1])}"),
+    (rf"scaling_efficiency_at_({_NUMBER})", lambda m: f"efficiency on {_cpus(m[1])}"),
+    (r"scaling_(contention|coherency)", lambda m: f"{m[1]} of the scalability law"),
+    (rf"scaling_cores_for_({_NUMBER})_per_s", lambda m: f"CPUs for {_rate(m[1])}"),
     (r"query_seconds", lambda _: "query time"),
     (r"output_rows", lambda _: "rows of the answer"),
     (r"output_hash", lambda _: "hash of the answer"),
@@ -50,6 +54,10 @@ def _quantile(name: str) -> str:
 
 def _rate(number: str) -> str:
     return f"{float(number):.15g} events/s"
+
+
+def _cpus(number: str) -> str:
+    return "1 CPU" if number == "1" else f"{number} CPUs"
 
 
 def _at(percent: str | None) -> str:
