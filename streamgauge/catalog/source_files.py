@@ -12,8 +12,11 @@ def mark_of(name: str) -> tuple[str, int]:
     return f"{place(name).resolve()}:{stat.st_size}:{stat.st_mtime_ns}", stat.st_size
 
 
-def stat_source(name: str, key: str = "source.files") -> Status:
-    """Size and mtime of a file that the benchmark file names by that key. Raises UserError if it cannot be read."""
+def stat_source(name: str, key: str | None = "source.files") -> Status:
+    """Size and mtime of a source file. Raises UserError if it cannot be read.
+
+    key: by which the benchmark file names it; None if a command names it.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -23,7 +26,8 @@ def stat_source(name: str, key: str = "source.files") -> Status:
     except IsADirectoryError:
         raise UserError(f"{name}: is a directory, allowed: a file") from None
     except FileNotFoundError:
-        what = "source file" if key == "source.files" else "file"
-        raise UserError(f"{name}: no such {what}; check {key} (relative to the benchmark file)") from None
+        what = "source file" if key in (None, "source.files") else "file"
+        where = "the path" if key is None else f"{key} (relative to the benchmark file)"
+        raise UserError(f"{name}: no such {what}; check {where}") from None
     except OSError as problem:
         raise UserError(f"{name}: cannot be read: {' '.join(str(problem.strerror or problem).split())}") from None

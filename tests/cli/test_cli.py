@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -185,7 +186,7 @@ def generate(tmp_path: Path, *options: str | Path, out: str = "out") -> Answer:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    analyze(tmp_path / "none.csv", "--time", "t").refused("none.csv: no such source file")
+    analyze(tmp_path / "none.csv", "--time", "t").refused("none.csv: no such source file; check the path")
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
@@ -201,8 +202,29 @@ def test_a_missing_column(tmp_path: Path) -> None:
     generate(tmp_path, "--time", "7").refused("f.csv:", "7")
 
 
-def test_no_column_named(tmp_path: Path) -> None:
-    analyze(written(tmp_path / "f.csv", "t\n1\n")).refused("--time: this option is missing")
+@pytest.mark.parametrize(
+    ("text", "events", "options"),
+    [
+        ("who;at\nada;1767225600000\nbob;1767225601000\n", 2, "--time at --unit ms --separator ';'"),
+        ("at,who\n2026-01-01T00:00:00Z,ada\n", 1, "--time at"),
+        (
+            "ada\t01.02.2026 10:00\nbob\t13.02.2026 10:00\n",
+            2,
+            "--time 1 --format '%d.%m.%Y %H:%M' --separator tab --no-header",
+        ),
+        ('{"who": {"at": 1767225600}}\n', 1, "--time who.at --unit s"),
+    ],
+)
+def test_a_missing_time_names_options_that_read_the_file(tmp_path: Path, text: str, events: int, options: str) -> None:
+    file = written(tmp_path / "f.csv", text)
+    analyze(file).refused(f"--time: this option is missing; f.csv can be read with {options}")
+    assert analyze(file, *shlex.split(options)).json["events"] == events
+
+
+def test_a_missing_time_of_lines_that_no_guess_reads(tmp_path: Path) -> None:
+    analyze(written(tmp_path / "f.csv", "t\none\n")).refused(
+        "--time: this option is missing; name the event time's column"
+    )
 
 
 def test_an_unknown_unit(tmp_path: Path) -> None:

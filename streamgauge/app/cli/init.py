@@ -78,7 +78,7 @@ def init(
     place = workplace.located(file)
     year, zone = reading.year, reading.zone
     if topic is None:
-        stat_source(place)
+        stat_source(place, None)
     objects, form = (None, workplace.format_of(place)) if topic is None else (_records(topic), "jsonl")
     guessed = guess(place, form, reading.time, reading.event_time(), year, zone, objects)
     chosen = guessed.times[_asked([_described(one.keys()) for one in guessed.times])]

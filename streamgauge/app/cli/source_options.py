@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+import shlex
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import update_wrapper
 from inspect import Parameter, signature
@@ -164,7 +165,12 @@ def parts_of(name: str) -> tuple[str | int, ...]:
 
 def source(files: list[str], given: Reading) -> config.Source:
     """The source that the options describe. Raises UserError if they are incomplete or contradict each other."""
+    from streamgauge.catalog.source_files import stat_source
+
     located = [workplace.located(name) for name in files]
+    for place in located:
+        if "://" not in place:
+            stat_source(place, None)
     if given.dataset is not None:
         from streamgauge.config import datasets as known
 
@@ -176,7 +182,7 @@ def source(files: list[str], given: Reading) -> config.Source:
                 )
         return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
     if given.time is None:
-        raise UserError("--time: this option is missing; name the event time's column, or its 0-based index")
+        raise UserError(f"--time: this option is missing; {_likely(files[0], located[0], given)}")
     if (topic := topic_of(files, given)) is not None:
         return options.parse(
             config.Source, _read_by(given, "kafka", is_json=topic.get("values") != "line") | {"kafka": topic}, "source"
@@ -184,6 +190,31 @@ def source(files: list[str], given: Reading) -> config.Source:
     kind = workplace.format_of(located[0])
     raw = _read_by(given, kind, is_json=kind == "jsonl") | {"files": located}
     return options.parse(config.Source, raw, "source")
+
+
+def _likely(file: str, place: str, given: Reading) -> str:
+    """What to do about a missing --time: options that read the file's first lines, the likeliest first."""
+    if file.startswith("kafka://"):
+        return f"name the path of the event time; `streamgauge init {shlex.quote(file)}` guesses it"
+    from streamgauge.streams.text.guess import guess
+
+    try:
+        guessed = guess(place, workplace.format_of(place), year=given.year, zone=given.zone)
+    except UserError:  # it has lines that no guess reads
+        return "name the event time's column, or its 0-based index"
+    choices = [_as_options(guessed.source(place, one)) for one in guessed.times[:3]]
+    return f"{Path(file).name} can be read with {', or with '.join(choices)}"
+
+
+def _as_options(source: Mapping[str, Any]) -> str:
+    """The options that say the same as keys of `source`."""
+    time = source["time"]
+    columns = time.get("columns") or [time["column"]]
+    values = {"time": ",".join(map(str, columns))} | {key: time.get(key) for key in ("unit", "format", "year", "zone")}
+    values |= {key: source.get(key) for key in ("separator", "decimal", "comment")}
+    values["separator"] = {"\t": "tab", " ": "space"}.get(values["separator"], values["separator"])
+    flags = [] if source.get("header", True) else ["--no-header"]
+    return " ".join([f"--{key} {shlex.quote(str(value))}" for key, value in values.items() if value] + flags)
 
 
 def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> 
         if (holder.get("what"), holder.get("user")) == (what, os.getuid()):
             _end_holder(holder)
         if holder.get("pid") is not None and holder != waited_for:
-            log.info("waiting for %s (pid %s) to finish measuring", holder.get("what"), holder["pid"])
+            log.info("another measurement has the machine: waiting for %s (pid %s)", holder.get("what"), holder["pid"])
             since, waited_for = time.monotonic(), holder
         waited = time.monotonic() - since
         if waited > patience_s and time.time() > _until(holder):
