@@ -100,6 +100,13 @@ def test_an_unknown_data_set() -> None:
     call("datasets", "debs2099").refused("data set: found 'debs2099', allowed: nyc_tlc_yellow_csv, ")
 
 
+def test_the_question_that_demo_ends_with_has_an_answer() -> None:
+    program, *words = shlex.split(planning.question())
+    answer = run(Call(words))
+    assert (program, answer.code) == ("streamgauge", 0)
+    assert "\nadvice              Wait 11,700.001 s (3.25 h). " in answer.out
+
+
 # -- a benchmark file that is wrong
 
 

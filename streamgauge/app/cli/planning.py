@@ -256,7 +256,17 @@ def demo(
 
     It ends with a page. Its figures only show what a run prints: too little is measured for a finding.
     """
-    _end(ran(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json), as_json=as_json)
+    outcome = ran(shipped("configs/demo.yaml"), artifacts, {}, alone=True, as_json=as_json)
+    if outcome[0] == 0 and not as_json:
+        typer.echo(f"next: how long must a job wait for these flights, as they really came?\n  {question()}")
+        typer.echo("the same of your own file:\n  streamgauge advise FILE --window 1m --lost 1%")
+    _end(outcome, as_json=as_json)
+
+
+def question() -> str:
+    """The command that asks how long to wait for the flights that come with Streamgauge."""
+    flights = shlex.quote(str(shipped("configs/data/flights_2013_01.csv.gz")))
+    return f"streamgauge advise {flights} --time sched --window 1h --lost 1%"
 
 
 def _end(outcome: tuple[int, str, Store], *, as_json: bool) -> NoReturn:
