@@ -193,7 +193,7 @@ def source(files: list[str], given: Reading) -> config.Source:
 
 
 def _likely(file: str, place: str, given: Reading) -> str:
-    """What to do about a missing --time: options that read the file's first lines, the likeliest first."""
+    """Returns what to do about a missing --time: options that read the file's first lines, the likeliest first."""
     if file.startswith("kafka://"):
         return f"name the path of the event time; `streamgauge init {shlex.quote(file)}` guesses it"
     from streamgauge.streams.text.guess import guess
