@@ -1,11 +1,16 @@
-"""The commands of docs/advise.md that read a topic, on a real broker: from a topic to the line of code."""
+"""The commands of the documentation that ask how long to wait for a topic, on a real broker."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import shlex
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +47,27 @@ def test_a_command_leads_from_a_topic_to_the_line_of_code(address: str, command:
     assert answer.code == 0, answer.err
     assert "advice              Wait " in answer.out
     assert 'Spark               .withWatermark("' in answer.out
+    assert "warning" not in answer.err, "nobody gave an arrival, so nobody is warned of it"
+
+
+def test_ten_minutes_with_a_topic_end_with_the_tutorial_s_answer(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (clicks,) = [script for script in blocks(ROOT / "docs" / "tutorial.md", "python") if "make_clicks.py" in script]
+    made_clicks = subprocess.run([sys.executable, "-c", clicks], capture_output=True, text=True, check=True).stdout
+    (tmp_path / "clicks.csv").write_text(made_clicks)
+    steps = textwrap.dedent((ROOT / "docs" / "kafka.md").read_text().split("in ten minutes\n")[1].split("\n### ")[0])
+    script, command = re.findall(r"```(?:python)?\n(.*?)   ```", steps, re.DOTALL)
+    topic = f"clicks-{tmp_path.name}"
+    own = textwrap.dedent(script).replace('"clicks"', f'"{topic}"').replace("127.0.0.1:9092", broker.bootstrap)
+    subprocess.run([sys.executable, "-c", own], check=True)
+    program, *arguments = shlex.split(command.replace("127.0.0.1:9092/clicks", f"{broker.bootstrap}/{topic}"))
+    assert program == "streamgauge"
+    answer = run(Call(arguments))
+    removed(broker.bootstrap, topic)
+    assert answer.code == 0, answer.err
+    assert "\nadvice              Wait 1.401 s. " in answer.out
 
 
 def test_there_is_such_a_command() -> None:

@@ -100,7 +100,8 @@ def analyzed(
     source: config.Source, *, full: bool = False, master: str | None = None
 ) -> Iterator[tuple[Workers, Artifact, Measured]]:
     """Yields the workers, the events of a source, and its profile. The events end with the block. Raises UserError."""
-    given_arrival = source.arrival is not None
+    # a topic has an arrival of its own, which nobody asked for
+    given_arrival = source.arrival is not None and source.arrival.column != "kafka.timestamp"
     source = workplace.pinned(source)
     with (
         options.of_columns({"--by": source.places.get(source.by or "")}),
@@ -117,7 +118,6 @@ def analyzed(
         with workplace.progress("measuring its disorder"):
             artifact = stage.run(workers, given, store, full=full)
         profile = Profile.read(artifact.file("profile.json"), "analyze again")
-        # whoever gives no arrival does not ask for it; a topic has it anyway
         of_arrival = doubtful(profile) if given_arrival else []
         doubts = (*map(options.named, events.read(EventsManifest).doubts), *of_arrival)
         yield workers, events, Measured.model_construct(**dict(profile), doubts=doubts, source=source)
