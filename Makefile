@@ -77,12 +77,14 @@ network: ## Install iproute2 for the tests on several hosts, where apt is at han
 	@scripts/install-iproute.sh
 
 flink: setup ## Install Apache Flink and compile our part (needs a JDK); another one: make flink FLINK=2.2.1
+	@[ -e .venvs/flink/.ready ] || echo "installing Flink (350 MB) and compiling our part, in about a minute"
 	@scripts/flink.sh $(FLINK)
 
 jvm-link: setup ## Compile the JVM part of Spark's link, for systems with link: jvm (needs a JDK)
 	@scripts/jvm-link.sh
 
 kafka: ## Download a Kafka broker, a schema registry, and Kafka connectors of Spark and Flink (docs/kafka.md)
+	@[ -e .venvs/kafka/.ready ] || echo "downloading Kafka and its connectors (300 MB), in about a minute"
 	@scripts/kafka.sh
 
 environment: setup ## Pack Python's packages for a cluster's executors (docs/clusters.md)

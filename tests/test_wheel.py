@@ -127,6 +127,16 @@ def test_commands_work_without_the_clone(installed: Installed) -> None:
     assert re.search(r"cells   2: ordered\.hourly\.spark, late20\.hourly\.spark", answer)
 
 
+def test_a_tool_that_is_missing_comes_from_a_clone(installed: Installed) -> None:
+    ask = "from streamgauge.app.services.java_server import jars\n"
+    ask += "try:\n    jars('broker')\nexcept Exception as no:\n    print(no)"
+    place = installed.home / "share" / "streamgauge" / "kafka"
+    assert installed.run("python", "-c", ask) == (
+        f"found no Kafka in {place}; `make kafka` downloads one in a clone, whose folder .venvs STREAMGAUGE_TOOLS then "
+        "names\n"
+    )
+
+
 def test_two_lines_give_an_airflow_of_your_own_the_dags(installed: Installed, tmp_path: Path) -> None:
     configs, folder = tmp_path / "benchmarks", tmp_path / "dags"
     shutil.copytree(ROOT / "configs", configs)

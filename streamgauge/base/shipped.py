@@ -16,6 +16,8 @@ _IN_WHEEL = PACKAGE / "shipped"  # as pyproject.toml maps it
 CLONE = None if _IN_WHEEL.is_dir() else PACKAGE.parent
 #: holds dags/, jobs/, expectations/ and configs/
 SHIPPED = CLONE or _IN_WHEEL
+#: where `make` makes tools, for messages of an installed wheel
+ASIDE = "" if CLONE else " in a clone, whose folder .venvs STREAMGAUGE_TOOLS then names"
 INSTALL = "install the wheel with its extra `all`, or run `make setup` in a clone"
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from streamgauge.base.environment import java_command
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader, postponed, stop
-from streamgauge.base.shipped import tools
+from streamgauge.base.shipped import ASIDE, tools
 
 HOME = tools() / "kafka"  # as `make kafka` makes it
 START_SECONDS = 60.0
@@ -22,7 +22,7 @@ def jars(folder: str) -> Path:
     """The folder of jars that `make kafka` made: broker, registry, spark or flink. Raises UserError without it."""
     jars = HOME / folder
     if not (HOME / ".ready").exists() or not jars.is_dir():
-        raise UserError(f"found no Kafka in {HOME}; `make kafka` downloads one")
+        raise UserError(f"found no Kafka in {HOME}; `make kafka` downloads one{ASIDE}")
     return jars
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgauge.app.services.java_server import JavaServer, jars
 from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import ASIDE
 from streamgauge.bench.driver.ports import free_port
 from streamgauge.config.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import Registry
@@ -38,7 +39,7 @@ class LocalRegistry(JavaServer):
     def arguments(self) -> list[str]:
         program = next(self._jars.glob("*-runner.jar"), None)
         if program is None:
-            raise UserError(f"found no registry in {self._jars}; `make kafka` downloads one")
+            raise UserError(f"found no registry in {self._jars}; `make kafka` downloads one{ASIDE}")
         quick = "-XX:TieredStopAtLevel=1"  # it starts in half of the time, and is asked little
         return [quick, f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1", "-jar", str(program)]
 

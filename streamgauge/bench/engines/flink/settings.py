@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.shipped import tools
+from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
@@ -90,7 +90,7 @@ class FlinkSettings(System):
             needs = "" if shutil.which("javac") else ", with a JDK, 17 or newer: here is no javac on PATH"
             raise UserError(
                 f"systems.{self.name}.engine: found no Flink with Streamgauge's part in {place}; `make flink` makes "
-                f"one{needs}"
+                f"one{ASIDE}{needs}"
             )
         return home
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay
-from streamgauge.base.shipped import tools
+from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
 from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
@@ -132,7 +132,9 @@ class SparkSettings(System):
     def jars(self) -> list[Path]:
         """Returns the jars that it needs besides Spark's own. Raises UserError if one was not built."""
         if self.link == "jvm" and not JAR.exists():
-            raise UserError(f"systems.{self.name}.link: found jvm, which was not built; `make jvm-link` builds it")
+            raise UserError(
+                f"systems.{self.name}.link: found jvm, which was not built; `make jvm-link` builds it{ASIDE}"
+            )
         return [JAR] if self.link == "jvm" else []
 
     def check_installed(self) -> None:
