@@ -131,7 +131,7 @@ def test_duplicate_experiment_names(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key(tmp_path: Path) -> None:
-    call("check", benchmark(tmp_path, sead=3)).refused("b.yaml:5:1: sead: unknown key; allowed here: advice, catchup, cells,")
+    call("check", benchmark(tmp_path, sead=3)).refused("b.yaml:5:1: sead: unknown key; allowed here: advice, catchup,")
 
 
 def test_a_schedule_that_is_none(tmp_path: Path) -> None:
