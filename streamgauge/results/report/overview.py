@@ -184,11 +184,13 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """Lists the doubts that searches tell; cells with the same doubt share a line, and plain remarks come last."""
+    """Lists the doubts that no claim tells; cells with the same doubt share a line, and plain remarks come last."""
     said: dict[Doubt, list[str]] = {}
     for record in cells:
+        claimed = " ".join(sentence for _, _, sentence in _doubts(record))
         for doubt in record.search.doubts if record.search else ():
-            said.setdefault(doubt, []).append(record.cell.name)
+            if doubt.sentence not in claimed:
+                said.setdefault(doubt, []).append(record.cell.name)
     lines: list[tuple[State, str, str]] = [
         ("plain" if doubt.is_plain else "open", f"search {_listed(names, len(cells))}", one_line(doubt.sentence))
         for doubt, names in said.items()
