@@ -94,6 +94,8 @@ DOUBTS = [{"kind": "one process", "sentence": SINGLE}, {"kind": "drift", "senten
         ({"doubts": DOUBTS}, "open", True, [DRIFT, SINGLE]),
         ({"outcome": "unproven", "reason": "no recovery trial was clear"}, "open", False,
          ["The rate is only estimated: no recovery trial was clear."]),
+        ({"outcome": "unproven", "reason": DRIFT, "doubts": DOUBTS}, "open", False,
+         [f"The rate is only estimated: {DRIFT}.", SINGLE]),
         ({"outcome": "contradicted", "reason": "39,000 events/s did not recover"}, "bad", False,
          ["The measurements contradict each other, so no rate counts: 39,000 events/s did not recover."]),
         ({"outcome": "inconclusive", "reason": "the system was lost"}, "bad", False,
