@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from streamgauge.bench.measure import lock
 from tests.conftest import ROOT
+from tests.gate.repositories import benchmark, commit, git, repository
 
 SCRIPTS, EXAMPLES = ROOT / "scripts" / "gate", ROOT / "examples" / "gate"
 ACTIONS = (ROOT / "action.yml", ROOT / "actions" / "comment" / "action.yml")
@@ -188,3 +191,34 @@ def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the
         assert runner.calls[-1] == [
             "gate", "benchmarks/job.yaml", "--base", "ba5e", "--head", head, "--minutes", "10", "--output", "gate",
         ]  # fmt: skip
+
+
+@pytest.mark.prove
+@pytest.mark.e2e
+def test_the_steps_of_the_action_run_in_a_fresh_environment_from_the_wheel(runner: Runner) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", runner.folder, ROOT], check=True)
+    [wheel] = runner.folder.glob("*.whl")
+    # the packages that the wheel needs are those of this environment: without them pip would load two gigabytes
+    temporary = {"RUNNER_TEMP": str(runner.folder), "GITHUB_PATH": str(runner.folder / "path"), "PIP_NO_DEPS": "1"}
+    done = runner.run(SCRIPTS / "install.sh", WHEEL=wheel.name, PYTHON=sys.executable, **temporary)
+    assert done.returncode == 0, done.stderr
+    [packages] = (runner.folder / "streamgauge").glob("lib/python3*/site-packages")
+    (packages / "beside.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (runner.folder / "engines").mkdir()
+    (runner.folder / "engines" / "tests").symlink_to(ROOT / "tests")
+    place = runner.folder / "project"
+    repository(place, benchmark(), benchmark(capacity=10_000))
+    git(place, "branch", "same", "main")
+    git(place, "checkout", "--quiet", "same")
+    commit(place, "a word", {"README.md": "word"})
+    path = f"{runner.read('path').strip()}:{os.environ['PATH']}"
+    paths = {"PATH": path, "PYTHONPATH": str(runner.folder / "engines"), lock.LOCKS: str(runner.folder)}
+    # equal commits are never no-go; where others load the host, the minute may not be enough for a go
+    for head, code, verdicts in (("change", 1, {"no-go"}), ("same", 0, {"go", "inconclusive"})):
+        git(place, "checkout", "--quiet", head)
+        variables = {**GATE, **paths, "BENCHMARK": "mine.yaml", "HEAD": head}
+        done = runner.run(SCRIPTS / "run.sh", at="project", **variables)
+        assert done.returncode == code, done.stderr
+        assert runner.read("github_output").splitlines()[-1].removeprefix("verdict=") in verdicts
+    assert runner.read("github_step_summary").startswith("## ❌ Streamgauge gate: no-go\n")
