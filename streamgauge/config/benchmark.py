@@ -279,6 +279,9 @@ def _shortened(benchmark: Benchmark) -> dict[str, Section]:
         shortened["soak"] = soak.model_copy(update={"minutes": _QUICK_MINUTES, "every_seconds": 1.0})
     if (scaling := benchmark.scaling) is not None:
         shortened["scaling"] = scaling.model_copy(update={"blocks": min(scaling.blocks, _QUICK_BLOCKS)})
+    if (catchup := benchmark.catchup) is not None:
+        minutes = min(catchup.minutes, _QUICK_MINUTES)
+        shortened["catchup"] = catchup.model_copy(update={"minutes": minutes, "repeats": min(catchup.repeats, 2)})
     return shortened
 
 
