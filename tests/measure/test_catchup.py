@@ -51,7 +51,7 @@ def test_a_known_speed_is_found_with_the_seconds_that_follow(tmp_path: Path, mon
     assert run.taken_per_s is not None
     assert run.live_s is not None
     assert run.taken_per_s.value == pytest.approx(10_000, rel=0.05)
-    assert run.live_s.value == pytest.approx((2 - 0.5) * 4000 / 6000, rel=0.2)
+    assert run.live_s.value == pytest.approx((2 - 0.5) * 4000 / 6000, rel=0.3)  # other tests share the CPUs
     assert run.hour.seconds is not None
     assert run.hour.seconds == pytest.approx(3600 * 4000 / (run.taken_per_s.value - 4000))
     assert [(one.name, one.unit) for one in run.peaks] == [("resident_memory", "bytes")]
@@ -67,6 +67,7 @@ def test_a_known_speed_is_found_with_the_seconds_that_follow(tmp_path: Path, mon
     shown = cells_section.section(records).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
     assert [label for label, *_ in tiles.tiles] == ["live after", "takes meanwhile", "begins with", "answers"]
+    assert tiles.tiles[2][1:] == ("8\u202f000 events", "of 2 seconds, at the rate that the file names")
     [note] = [block for block in shown if isinstance(block, Note)]
     assert note.text.startswith("After an hour of standstill at this rate it needs ")
     repeats = next(block for block in shown if isinstance(block, Table))

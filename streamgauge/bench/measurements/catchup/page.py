@@ -42,7 +42,7 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
 
 
 def _tiles(run: CatchupRun) -> Tiles:
-    load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "as the file names"
+    load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "the rate that the file names"
     live = f"{run.not_live} of {count(len(run.valid))} repeats were not" if run.live_s is None else _within(run.live_s)
     dropped = "not known" if run.dropped is None else count(run.dropped[0])
     return Tiles(
@@ -82,7 +82,7 @@ def _table(run: CatchupRun) -> Table:
 
 def _row(nth: int, one: Repeat) -> list[Cell]:
     answers, state = _OUTPUTS[one.correct]
-    remark = one.reason if not one.valid else "" if one.live_s is not None else "not live at its end"
+    remark = one.reason if not one.valid else None if one.live_s is not None else "not live at its end"
     return [
         nth, seconds(one.live_s), number(one.taken_per_s), count(one.offered), count(one.dropped), Text(answers, state),
         remark,
@@ -96,7 +96,7 @@ def _peaks(run: CatchupRun) -> Table:
         rows.append(
             [one.name.replace("_", " "), number(one.most / per, unit), between((min(one.each) / per, one.most / per))]
         )
-    return Table(["what", "largest", "over repeats"], rows, "Peaks while it catches up")
+    return Table(["what", "largest", "least to largest, over repeats"], rows, "Peaks while it catches up")
 
 
 def _chart(run: CatchupRun) -> Chart:
