@@ -187,7 +187,7 @@ def test_the_comment_says_what_was_seen_and_could_have_been_seen() -> None:
         "",
         f"no-go: {CELL} {GATE_SPEED}: slower by 10.0 %, and not by chance",
         "",
-        "Head `bbbbbbbbbbbb` against merge base `aaaaaaaaaaaa`, 4 pairs of fresh processes in turns.",
+        "Head `bbbbbbbbbbbb` against merge base `aaaaaaaaaaaa`, pairs of fresh processes: 4.",
         "A slowdown of 3.0 % would have been seen with 90% power; an equal commit is called slower in at most 5% of "
         "gates.",
         "",

@@ -20,8 +20,8 @@ def as_comment(check: GateCheck) -> str:
         "",
         check.line,
         "",
-        f"Head `{check.candidate}` against merge base `{check.baseline}`, {check.pairs} pairs of fresh processes in "
-        f"turns.{same}",
+        f"Head `{check.candidate}` against merge base `{check.baseline}`, pairs of fresh processes: "
+        f"{check.pairs}.{same}",
         sentence(check),
         "",
     ]
