@@ -97,6 +97,7 @@ class Compared(TypedDict):
     wrong: str | None
     expected_rows: NotRequired[int | None]
     reported_rows: NotRequired[int | None]
+    duplicates: NotRequired[int | None]
     expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]
     late_counted: NotRequired[str | None]

@@ -19,13 +19,13 @@ if fault == "ends":
 if fault == "never reads":
     time.sleep(600)
 #: seconds that versions of it take for a hand-over
-pause = {"1.0": 0.2, "1.1": 0.2, "1.2": 0.7}.get(fault, 0)
+pause = {"1.0": 0.2, "1.1": 0.2, "1.2": 0.7, "commits first": 0.3}.get(fault, 0)
 settings = {"bootstrap.servers": bootstrap}
 if "JOB_USER" in os.environ:
     settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
     settings |= {"sasl.username": os.environ["JOB_USER"], "sasl.password": os.environ["JOB_PASSWORD"]}
 reading = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-if fault.startswith("dies once: "):
+if fault.startswith("dies once: ") or fault in ("static", "commits first"):
     reading["group.instance.id"] = "0"  # the next one takes its place at once
 consumer = Consumer(settings | reading)
 producer = Producer(settings | {"linger.ms": 5})
@@ -33,6 +33,8 @@ consumer.subscribe([output if fault == "another topic" else given])
 schema = fastavro.parse_schema(json.loads(Path(fault).read_text())) if fault.endswith(".avsc") else None
 while True:
     if messages := consumer.consume(500, 0.05):
+        if fault == "commits first":  # so what it has not answered when it is killed is lost
+            consumer.commit(asynchronous=False)
         time.sleep(pause)
         for message in messages:
             value = message.value()
@@ -47,4 +49,5 @@ while True:
         if fault.startswith("dies once: ") and not (mark := Path(fault.removeprefix("dies once: "))).exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)  # between its answers and its commit
-        consumer.commit(asynchronous=False)
+        if fault != "commits first":
+            consumer.commit(asynchronous=False)

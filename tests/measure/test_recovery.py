@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
+import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.bench.driver.system import Capabilities
+from streamgauge.bench.driver.queue import Queue
+from streamgauge.bench.driver.system import Capabilities, Endpoint
+from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.faults.course import Course, course
+from streamgauge.bench.faults.link import Link
 from streamgauge.bench.faults.strike import spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
@@ -26,7 +33,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.records.measurement import Sample
 from streamgauge.results.report import cells_section
-from streamgauge.results.report.blocks import Table, Tiles, plain
+from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.metrics.backend import wait_until
@@ -78,7 +85,9 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
     assert tiles.tiles[-1] == ("answers", "right", "through all faults")
     costs, trials = [block for block in shown if isinstance(block, Table)]
-    assert [plain(row[6]) for row in costs.rows] == ["", "not measurable: it has no worker", ""]
+    assert [plain(row[0]) for row in costs.rows] == ["system killed", "link cut"]
+    [note] = [block for block in shown if isinstance(block, Note)]
+    assert "worker killed: not measurable: it has no worker" in note.text
     assert len(trials.rows) == 2
 
 
@@ -183,3 +192,54 @@ def test_a_wrong_section_is_one_line(tmp_path: Path, section: dict[str, Any], wo
         bench_of(tmp_path, section)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, Link(Endpoint("127.0.0.1", server.getsockname()[1])) as link:
+        place = link.endpoint.host, link.endpoint.port
+        near, far = socket.create_connection(place, timeout=5), server.accept()[0]
+        near.sendall(b"there")
+        assert far.recv(9) == b"there"
+        far.sendall(b"back")
+        assert near.recv(9) == b"back"
+        link.cut()
+        assert near.recv(9) == b""
+        assert far.recv(9) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(place, timeout=5)
+        link.mend()
+        with socket.create_connection(place, timeout=5) as again:
+            again.sendall(b"more")
+            assert server.accept()[0].recv(9) == b"more"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(place, timeout=5)
+
+
+def test_rows_that_are_read_again_are_counted_once_for_each_time() -> None:
+    queue = Queue()
+    queue.append(pa.RecordBatch.from_pydict({"n": range(10)}), np.zeros(10, np.int64))
+    queue.reveal(1)
+    for start, end in ((0, 4), (4, 8), (2, 6), (6, 10)):
+        queue.read(start, end, 16)
+    assert queue.again == 4 + 2
+
+
+def test_micro_batches_of_a_spark_that_was_started_again_are_joined(tmp_path: Path) -> None:
+    """Batch 1 was told before the kill, 2 is in the checkpoint alone, and 3 was begun before it and ended after it."""
+    offsets = tmp_path / "offsets"
+    offsets.mkdir()
+    for number, row, watermark_ms in ((1, 10, 0), (2, 20, 500), (3, 30, 900)):
+        lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}}), json.dumps({"0": row})]
+        (offsets / str(number)).write_text("\n".join(lines))
+    (offsets / ".3.crc").write_text("crc")
+    before = [{"batch_id": n, "watermark_ms": 0, "ends": [{"0": 10 * n}], "dropped": 0} for n in (0, 1)]
+    after = [{"batch_id": 3, "watermark_ms": 900, "ends": [{"0": 30}], "dropped": 4}]
+    plans = planned_in(tmp_path)
+    assert [one["batch_id"] for one in plans] == [1, 2, 3]
+    batches = joined(plans, before, after)
+    assert [one["batch_id"] for one in batches] == [0, 1, 2, 3]
+    assert [one["ends"] for one in batches] == [[{"0": 10 * n}] for n in range(4)]
+    assert [one["watermark_ms"] for one in batches] == [0, 0, 500, 900]
+    assert [one.get("dropped") for one in batches] == [0, 0, None, 4]
+    without = [one | {"watermark_ms": None} for one in before]
+    assert {one["watermark_ms"] for one in joined(plans, without)} == {None}

@@ -28,6 +28,9 @@ from streamgauge.results.report.metric_names import for_people
         ("scaling_efficiency_at_1", "efficiency on 1 CPU"),
         ("scaling_coherency", "coherency of the scalability law"),
         ("scaling_cores_for_100000_per_s", "CPUs for 100000 events/s"),
+        ("recovery_kill_seconds", "time until back after a kill"),
+        ("recovery_restart_taken_again_seconds", "time until events are taken again after a worker's death"),
+        ("recovery_cut_wrong", "trials with wrong answers after a cut of the link"),
         ("my_own_metric", "my own metric"),
     ],
 )

@@ -6,6 +6,14 @@ import re
 from collections.abc import Callable
 
 _NUMBER = r"[\d.e+-]+"
+#: faults of a recovery, and its figures
+_FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link"}
+_RECOVERY = {
+    "seconds": "time until back after {}",
+    "taken_again_seconds": "time until events are taken again after {}",
+    "peak_age": "peak age after {}",
+    "wrong": "trials with wrong answers after {}",
+}
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
     (r"sustainable_rate_events_per_s_in_turns", lambda _: "sustainable rate in a release check"),
@@ -30,6 +38,7 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (rf"scaling_efficiency_at_({_NUMBER})", lambda m: f"efficiency on {_cpus(m[1])}"),
     (r"scaling_(contention|coherency)", lambda m: f"{m[1]} of the scalability law"),
     (rf"scaling_cores_for_({_NUMBER})_per_s", lambda m: f"CPUs for {_rate(m[1])}"),
+    (rf"recovery_({'|'.join(_FAULTS)})_({'|'.join(_RECOVERY)})", lambda m: _RECOVERY[m[2]].format(_FAULTS[m[1]])),
     (r"query_seconds", lambda _: "query time"),
     (r"output_rows", lambda _: "rows of the answer"),
     (r"output_hash", lambda _: "hash of the answer"),

@@ -40,7 +40,7 @@ class Cluster:
     """Starts Flink's processes, and asks them over REST. Raises UserError if they do not come up."""
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
-        self._system, self._work = system, work
+        self._system, self._work, self._checkpoints = system, work, work / "checkpoints"
         self._home = system.home()
         self._port = free_port()
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=30.0), retries=False)
@@ -76,6 +76,11 @@ class Cluster:
             return None
         largest: int = checkpoints["summary"]["state_size"]["max"]
         return largest if checkpoints["counts"]["completed"] else None
+
+    def last_checkpoint(self, job: str) -> str | None:
+        """Place of the last checkpoint that a job completed, which outlives the cluster; None if it completed none."""
+        whole = [file.parent for file in self._checkpoints.glob(f"{job}/chk-*/_metadata")] if job else []
+        return max(whole, key=lambda place: int(place.name.removeprefix("chk-"))).as_uri() if whole else None
 
     def vitals(self, job: str) -> dict[str, float]:
         """Heap in use of all task managers, its limit, and the state in the job's last checkpoint, in bytes."""
@@ -196,7 +201,7 @@ class Cluster:
             "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
             "execution.checkpointing.interval": "1s",
             "execution.checkpointing.storage": "filesystem",
-            "execution.checkpointing.dir": (self._work / "checkpoints").as_uri(),
+            "execution.checkpointing.dir": self._checkpoints.as_uri(),
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": 5,
             "restart-strategy.fixed-delay.delay": "500ms",

@@ -46,6 +46,7 @@ class FlinkSystem(Answering):
         self._job = ""
         self._setup: TrialSetup | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
+        self._is_resumed = False  # in this trial
 
     def rules(self, spec: Spec) -> Rules:
         return queries.rules(spec)
@@ -65,7 +66,7 @@ class FlinkSystem(Answering):
         queries.check(self.name, spec)
         assert self._cluster is not None, "start first"
         setup.work.mkdir(parents=True, exist_ok=True)
-        self.failure, self._job, self._setup = None, "", setup
+        self.failure, self._job, self._setup, self._is_resumed = None, "", setup, False
         self._cpu = self._cluster.session.cpu_seconds()
         self._cluster.session.forget_peak()
         try:
@@ -90,8 +91,8 @@ class FlinkSystem(Answering):
             "drained": drained,
         }
         if drained and self.failure is None and queries.drops_in_sql(setup.workload.query):
-            try:
-                figures["late_dropped"] = cluster.late_dropped(self._job)
+            try:  # a counter that died with its cluster is not known
+                figures["late_dropped"] = None if self._is_resumed else cluster.late_dropped(self._job)
             except UserError as problem:  # it has died since: the trial is invalid, and no setting at fault
                 self.failure = self.failure or str(problem)
         with suppress(UserError):
@@ -121,9 +122,22 @@ class FlinkSystem(Answering):
         self._given.change(share, None if self._cluster is None else self._cluster.session)
 
     def strike(self, fault: Fault) -> None:
-        """Kills the job manager, or the task manager, which is started again."""
+        """Kills all processes of Flink, or the task manager, which is started again."""
         if self._cluster is not None:
-            self._cluster.session.kill("TaskManagerRunner" if fault == "restart" else "StandaloneSession")
+            self._cluster.session.kill("TaskManagerRunner" if fault == "restart" else "")
+
+    def resume(self) -> None:
+        """Starts a new cluster, and the job from the last checkpoint of the old one."""
+        cluster, setup = self._cluster, self._setup
+        assert cluster is not None, "begin a trial first"
+        assert setup is not None, "begin a trial first"
+        saved = cluster.last_checkpoint(self._job)
+        self.stop()
+        self.start()
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
+        assert self._cluster is not None
+        self._cpu, self._is_resumed = 0.0, True
+        self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._system.parallelism, saved)
 
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._cluster is None else self._cluster.session.frozen()

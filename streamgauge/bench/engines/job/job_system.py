@@ -19,7 +19,7 @@ from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
-from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
+from streamgauge.bench.engines.job.life import SPARED, Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
@@ -48,10 +48,9 @@ class JobSystem(Adapter):
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         super().__init__(system, work)
-        # a checkpoint tells of each micro-batch, a group only of what it has committed now and then
-        is_continuous = system.progress.checkpoint is None
+        is_continuous = system.progress.checkpoint is None  # which tells of each micro-batch; a group only now and then
         self.capabilities = Capabilities(
-            continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill", "quota"})
+            continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill", "quota"}), spared=SPARED
         )
         self._system = system
         self._access = Access(system.bootstrap, system.security)
@@ -179,9 +178,16 @@ class JobSystem(Adapter):
         self._given.change(share, None if self._job is None else self._job.command.session)
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 the user starts what runs within it
-        """Kills the command."""
+        """Kills all processes of the command."""
         if self._job is not None:
             self._job.command.kill()
+
+    def resume(self) -> None:
+        """Starts the command again, with the same group and folder: it goes on from what it has committed there."""
+        assert self._job is not None, "begin a trial first"
+        self._cpu += self._job.command.session.cpu_seconds()
+        self._job.command.end()
+        self._start(self._job, self._job.command.log)
 
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._job is None else self._job.command.session.frozen()
@@ -202,23 +208,14 @@ class JobSystem(Adapter):
         publishing, progress = self._input(setup, job, rows)
         if begun is None:
             try:
-                job.start(system, self._logs / f"{job.values['group']}.log")
+                self._start(job, self._logs / f"{job.values['group']}.log")
             except UserError:
                 publishing.end()
                 raise
-            self._job = job
-            if self._pinned:
-                self.pin()
-            self._given.begin(job.command.session)
         warming = None
         if not closed and begun is None and system.warm.ps and system.format != "line":
-            kept = begin_of(
-                self._kept,
-                queues,
-                setup.tick,
-                laps_after(setup),
-                PS["ms"] // PS[setup.tick] if system.since_1970 else None,
-            )
+            clock = PS["ms"] // PS[setup.tick] if system.since_1970 else None
+            kept = begin_of(self._kept, queues, setup.tick, laps_after(setup), clock)
             about = (self._access, job.values["input"], setup.attempt, job.form)
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
@@ -230,6 +227,14 @@ class JobSystem(Adapter):
             lambda: publishing.published, job.command, closed and self.link_is_checked, warming, rows, base,
         )  # fmt: skip
         return Trial(setup, job, rows, progress, publishing, follower)
+
+    def _start(self, job: Job, log: Path) -> None:
+        """Starts the job's command on the CPUs that it is given. Raises UserError."""
+        job.start(self._system, log)
+        self._job = job
+        if self._pinned:
+            self.pin()
+        self._given.begin(job.command.session)
 
     def _named(self, setup: TrialSetup, queues: int) -> Job:
         """Names a new job, and makes its topics."""

@@ -10,7 +10,7 @@ from typing import NotRequired
 
 from streamgauge.base import variables
 from streamgauge.base.units import PS, Tick
-from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.driver.system import Fault, TrialSetup
 from streamgauge.bench.engines.job.following import Follower, nothing_taken
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings, filled
@@ -22,6 +22,11 @@ from streamgauge.streams.kafka.records import Form
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
+#: why a trial of a job takes no other fault
+SPARED: dict[Fault, str] = {
+    "restart": "its command starts what runs within it",
+    "cut": "a broker, which is not ours to cut, stands between driver and job",
+}
 
 
 class JobFigures(SystemFigures):
@@ -51,6 +56,7 @@ class Job:
 
     def start(self, system: JobSettings, log: Path) -> None:
         """Starts the command, which prints to the file `log`. Raises UserError."""
+        self._told_s = 0.0
         self.command = Command(
             [filled(part, self.values) for part in system.command],
             {

@@ -61,8 +61,8 @@ class Command:
             return log.read().decode(errors="replace")
 
     def kill(self) -> None:
-        """Ends its first process as a crash would."""
-        self._leader.kill()
+        """Ends all its processes as a crash would."""
+        self.session.kill("")
 
     def end(self) -> None:
         """Ends all its processes."""

@@ -10,6 +10,7 @@ from streamgauge.results.report.blocks import (
     Cell,
     Chart,
     Hole,
+    Note,
     State,
     Table,
     Text,
@@ -25,7 +26,7 @@ from streamgauge.results.report.charts import Trace, axis, figure, line
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: faults in words
-NAMES = {"kill": "the system is killed", "restart": "a worker is killed", "cut": "its link is cut"}
+NAMES = {"kill": "system killed", "restart": "worker killed", "cut": "link cut"}
 _OUTPUTS: dict[bool | None, State] = {True: "good", False: "bad", None: "open"}
 _ROWS = 20
 
@@ -34,7 +35,7 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     run = records.of_cell(record.cell, "recovery", RecoveryRun)
     if run is None:
         return [Hole("No recovery", records.why(records.status("recovery", **record.cell.model_dump())))]
-    return [attempt("Recovery", make, run) for make in (_tiles, _table, _trials, _chart)]
+    return [attempt("Recovery", make, run) for make in (_tiles, _table, _not_measured, _trials, _chart)]
 
 
 def _tiles(run: RecoveryRun) -> Tiles:
@@ -44,7 +45,7 @@ def _tiles(run: RecoveryRun) -> Tiles:
     answers = "wrong" if False in outputs else "not compared" if None in outputs or not outputs else "right"
     wrong = [f"{NAMES[one.fault]}: {one.answers}" for one in measured if one.wrong]
     tiles: list[tuple[str, str, str]] = [
-        (f"back after {NAMES[one.fault]}", seconds(one.back_s.value if one.back_s else None), _about(one, one.back_s))
+        (f"{NAMES[one.fault]}: back after", seconds(one.back_s.value if one.back_s else None), _about(one, one.back_s))
         for one in measured
     ]
     offered = ("offered", number(run.rate_events_per_s), f"events/s, {load}")
@@ -59,24 +60,21 @@ def _about(one: Suffered, spread: Spread | None) -> str:
 
 
 def _table(run: RecoveryRun) -> Table:
-    rows: list[list[Cell]] = []
-    for one in run.faults:
-        if one.unmeasurable:
-            rows.append([NAMES[one.fault], *[MISSING] * 5, Text(f"not measurable: {one.unmeasurable}", "open")])
-            continue
-        rows.append(
-            [
-                NAMES[one.fault],
-                _spread(one.taken_again_s),
-                _spread(one.back_s),
-                seconds(one.peak_age_s),
-                count(one.read_again),
-                Text(one.answers, _OUTPUTS[one.correct]),
-                one.void,
-            ]
-        )
-    columns = ["fault", "taken again after", "back after", "peak age", "rows read again", "answers", "remark"]
+    rows: list[list[Cell]] = [
+        [
+            NAMES[one.fault], _spread(one.taken_again_s), _spread(one.back_s), seconds(one.peak_age_s),
+            count(one.read_again), Text(one.answers, _OUTPUTS[one.correct]),
+        ]
+        for one in run.faults if not one.unmeasurable
+    ]  # fmt: skip
+    columns = ["fault", "taken again after", "back after", "peak age", "rows read again", "answers"]
     return Table(columns, rows, "What each fault costs", cards=True)
+
+
+def _not_measured(run: RecoveryRun) -> Note:
+    """Note on what has no figure, and why."""
+    parts = [f"{NAMES[one.fault]}: {one.void}" for one in run.faults if one.void]
+    return Note(f"No figure: {'; '.join(parts)}." if parts else "Each fault was measured.")
 
 
 def _spread(one: Spread | None) -> str:

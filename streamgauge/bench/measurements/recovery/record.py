@@ -87,6 +87,8 @@ class Suffered(Part):
         lost, doubled = (sum(getattr(one, name) or 0 for one in self.wrong) for name in ("lost", "doubled"))
         parts = [f"{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
+        if any(one.lost is None for one in self.wrong):
+            return often  # the trial has its own words for it
         return f"{often}: {', '.join(parts)}" if parts else f"{often}: other values"
 
     @property

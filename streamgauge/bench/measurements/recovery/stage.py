@@ -105,10 +105,11 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     seen, check, details = measured.observation, measured.check, measured.run.details
     wrong = (check and check["wrong"]) or ""
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
-    if strike.struck_s is None:
+    if strike.struck_s is None or not seen.clock:
         return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s)
     expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
+    copies = check.get("duplicates") if check else None  # that an adapter counts by itself
     more = None if expected is None or reported is None else reported - expected
     ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
@@ -125,7 +126,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
         correct=measured.correct,
         wrong=wrong,
         lost=None if more is None else max(0, -more),
-        doubled=None if more is None else max(0, more),
+        doubled=copies if more is None else max(0, more),
         ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
     )
 

@@ -1,0 +1,80 @@
+"""Real engines are killed in the middle of a trial, and go on from their checkpoints: no answer is lost or doubled."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.app.services.broker import Broker
+from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Suffered
+from tests.e2e.test_kafka import JOB, SQL
+from tests.measure.benches import CELL, write_bench
+from tests.measure.conftest import _alone_and_quick
+
+__all__ = ["_alone_and_quick"]
+pytestmark = [pytest.mark.e2e, pytest.mark.prove, pytest.mark.timeout(600)]
+WINDOWS = {"query": "windowed_aggregation", "key": "carrier", "value": "flight", "window": "1s", "watermark": "500ms"}
+#: everything runs on one host here, which also starts the engines: the driver may be late
+PATIENT = {"max_memory_mb": 256, "max_slip": "20s", "max_clock_offset": "20s"}
+
+
+def suffered(place: Path, system: dict[str, Any], section: dict[str, Any], workload: dict[str, Any]) -> list[Suffered]:
+    bench = write_bench(
+        place, systems=[{"name": "known", **system}], workloads=[{"name": "all", **workload}], replay=PATIENT,
+        recovery={"rate": 1000, "seconds": 80, "repeats": 1, "cut_seconds": 1.5, **section},
+        search={"max_age": "3s", "warmup_seconds": 3},
+    )  # fmt: skip
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    measure("recovery", cell_run)
+    return list(RecoveryRun.read(cell_run.directory / "recovery.json").faults)
+
+
+def assert_whole(one: Suffered) -> None:
+    [trial] = one.trials
+    assert (trial.valid, trial.correct, trial.lost, trial.doubled, trial.wrong) == (True, True, 0, 0, ""), one.sentence
+    assert trial.taken_again_s is not None
+    assert trial.back_s is not None
+    assert trial.peak_age_s is not None
+    assert trial.taken_again_s <= trial.back_s
+
+
+def test_spark_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    kill, restart, cut = suffered(tmp_path, {"engine": "spark", "memory": "1g"}, {}, WINDOWS)
+    assert restart.unmeasurable == "its executors run within its driver"
+    for one in (kill, cut):
+        assert_whole(one)
+    assert kill.peak_age_s is not None
+    assert kill.peak_age_s > 1, "a JVM takes longer to start"
+
+
+@pytest.mark.usefixtures("flink_is_made")
+def test_flink_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    for one in suffered(tmp_path, {"engine": "flink", "memory": "1g"}, {}, WINDOWS):
+        assert_whole(one)
+
+
+def job_of(broker: Broker, fault: str) -> dict[str, Any]:
+    """A job that passes flights on, whose member of the group keeps its place when it is started again."""
+    command = [sys.executable, str(JOB), "{bootstrap}", "{input}", "{output}", "{group}", fault]
+    answer = {"sql": SQL, "key": ["at", "flight"], "quiet": "2s"}
+    return {"engine": "job", "bootstrap": broker.bootstrap, "command": command, "answer": answer}
+
+
+def test_a_job_goes_on_from_its_own_offsets(tmp_path: Path, broker: Broker) -> None:
+    kill, restart, cut = suffered(tmp_path, job_of(broker, "static"), {"seconds": 40}, {"query": "passthrough"})
+    assert "command" in restart.unmeasurable
+    assert "broker" in cut.unmeasurable
+    [trial] = kill.trials
+    assert (trial.valid, trial.correct, trial.wrong) == (True, True, ""), kill.sentence
+
+
+def test_a_job_that_commits_before_it_answers_is_caught(tmp_path: Path, broker: Broker) -> None:
+    """Three kills hardly miss the 0.3 s of each 0.35 s in which it has committed and not answered."""
+    section = {"seconds": 30, "repeats": 3, "faults": ["kill"]}
+    [kill] = suffered(tmp_path, job_of(broker, "commits first"), section, {"query": "passthrough"})
+    assert len(kill.wrong) >= 1, kill.sentence
+    assert all("missing" in one.wrong for one in kill.wrong)
