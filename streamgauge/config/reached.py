@@ -46,6 +46,8 @@ def _all(benchmark: Benchmark) -> Iterator[Reached]:
             yield Reached(one.kind, f"systems.{system.name}.{one.key}", one.name)
     if code := VERDICTS.outside(benchmark.search.verdict):
         yield Reached("code", "search.verdict", code)
+    if benchmark.gate and benchmark.gate.build:
+        yield Reached("program", "gate.build", benchmark.gate.build)
     for address in benchmark.replay.remote:
         yield Reached("host", "replay.remote", address)
     yield from _below("replay", benchmark.replay)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.app.gate.repository import Commits, Repository
+from streamgauge.config import load
+from streamgauge.config.reached import reached
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -45,3 +47,11 @@ def test_a_file_is_found_in_the_repository_also_through_a_link(tmp_path: Path) -
     assert tested.inside(tmp_path / "link" / "mine.yaml") == Path("mine.yaml")
     assert tested.inside(place / "mine.yaml") == Path("mine.yaml")
     assert tested.inside(tmp_path / "other.yaml") is None
+
+
+def test_a_build_is_among_what_a_file_reaches(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("t,k\n1,a\n")
+    (tmp_path / "mine.yaml").write_text(benchmark({"build": "make jar"}))
+    assert [(one.kind, one.key, one.name) for one in reached(load(tmp_path / "mine.yaml"))] == [
+        ("code", "systems.job.engine", "tests.gate.engines:Answering"), ("program", "gate.build", "make jar"),
+    ]  # fmt: skip
