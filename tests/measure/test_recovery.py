@@ -58,6 +58,15 @@ def recovered(bench: Bench) -> RecoveryRun:
     return RecoveryRun.read(cell_run.directory / "recovery.json")
 
 
+def test_a_known_pause_is_found(tmp_path: Path) -> None:
+    """The short relative of those that are proved below."""
+    [kill] = recovered(bench_of(tmp_path, {"seconds": 5, "repeats": 1, "faults": ["kill"]}, restart="600ms")).faults
+    [trial] = kill.trials
+    assert (trial.valid, trial.correct, trial.lost, trial.doubled) == (True, True, 0, 0), trial
+    assert trial.taken_again_s == pytest.approx(0.6, abs=0.4)
+
+
+@pytest.mark.prove
 def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     """A pause of P s makes the age P s, which then falls by a second each second down to the bound of 0.5 s."""
     bench = bench_of(tmp_path, {"seconds": 14, "cut_seconds": 1.5, "repeats": 1})
@@ -91,6 +100,7 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     assert len(trials.rows) == 2
 
 
+@pytest.mark.prove
 def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> None:
     """Answers take half a second, so a kill loses those of half a second at least."""
     section = {"seconds": 8, "repeats": 2, "faults": ["kill"], "cut_seconds": 1}
@@ -104,6 +114,7 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     assert not figures["recovery_kill_seconds"]["valid"], "a figure whose output was wrong is void"
 
 
+@pytest.mark.prove
 def test_a_recovery_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, {"seconds": 6, "repeats": 1, "faults": ["kill"], "cut_seconds": 1})
     directory = bench.store.run("r")
