@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.bench.measurements.catchup.section import Catchup
+from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
 from streamgauge.bench.measurements.catchup.stage import is_over, looks, spread_of
 from streamgauge.bench.search.behaviour import HICCUP, Behaviour
 from streamgauge.bench.search.simulate import VirtualProcess
@@ -74,7 +74,7 @@ def repeat(of: Behaviour, rate: float, section: Catchup, seed: int, number: int)
         rate, section.behind_s, section.most_s, None,
         lambda so_far: is_over(so_far, MAX_AGE_S), queue_s=math.inf,
     )  # fmt: skip
-    return caught_up(looks(seen.samples), looks(seen.clock), MAX_AGE_S)
+    return caught_up(looks(seen.samples), looks(seen.clock), MAX_AGE_S, STAYS_S)
 
 
 def row(line: Line, seeds: int) -> list[str]:

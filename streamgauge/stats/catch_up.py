@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 HOUR_S = 3600.0
@@ -37,23 +38,29 @@ class Needed:
     reason: str = ""
 
 
-def caught_up(hand_overs: Sequence[Look], clock: Sequence[Look], bound_s: float) -> CaughtUp:
-    """Reads it from looks at hand-overs of rows, and by the clock, both in the order of time.
+def taking(hand_overs: Sequence[Look]) -> list[Look]:
+    """The first look, and those that events were taken before: at the end of a trial the driver adds one look more."""
+    return [*hand_overs[:1], *(late for early, late in pairwise(hand_overs) if late[2] > early[2])]
+
+
+def live_since(hand_overs: Sequence[Look], clock: Sequence[Look], bound_s: float, stays_s: float) -> float | None:
+    """The instant from which on it is live for good; None if that was not seen for stays_s.
 
     It is live from the first hand-over on after which no look shows an age above the bound. Between two hand-overs the
     age may be low only because one batch has taken all that waited, and works on it.
     """
-    late_s = max((at for looks in (hand_overs, clock) for at, age, _ in looks if age > bound_s), default=-math.inf)
-    live_s = next((at for at, _, _ in hand_overs if at > late_s), None)
+    looks = [*hand_overs, *clock]
+    late_s = max((at for at, age, _ in looks if age > bound_s), default=-math.inf)
+    live_s = next((at for at, _, _ in taking(hand_overs) if at > late_s), None)
+    return live_s if live_s is not None and max(at for at, *_ in looks) - live_s >= stays_s else None
+
+
+def caught_up(hand_overs: Sequence[Look], clock: Sequence[Look], bound_s: float, stays_s: float) -> CaughtUp:
+    """Reads it from looks at hand-overs of rows, and by the clock, both in the order of time."""
+    live_s = live_since(hand_overs, clock, bound_s, stays_s)
     busy = [look for look in hand_overs if live_s is None or look[0] <= live_s]
     lasted = busy[-1][0] - busy[0][0] if busy else 0.0
     return CaughtUp(live_s, (busy[-1][2] - busy[0][2]) / lasted if lasted > 0 else None)
-
-
-def stays_live(hand_overs: Sequence[Look], clock: Sequence[Look], bound_s: float, for_s: float) -> bool:
-    """True once it has been live for so long, by the clock."""
-    live_s = caught_up(hand_overs, clock, bound_s).live_s
-    return live_s is not None and clock[-1][0] - live_s >= for_s if clock else False
 
 
 def needed(
@@ -64,7 +71,7 @@ def needed(
     live_per_s: events/s that come meanwhile. taken_per_s: what it takes of a backlog, with its interval.
     """
     if taken_per_s is None or interval is None:
-        return Needed("not known", reason="fewer than two repeats tell what it takes meanwhile")
+        return Needed("not known", reason="not all of two or more repeats tell what it takes meanwhile")
     low, high = interval
     if high <= live_per_s:
         return Needed("never", reason="it takes no more than comes")

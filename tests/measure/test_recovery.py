@@ -26,9 +26,10 @@ from streamgauge.bench.faults.strike import spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
+from streamgauge.bench.measurements.catchup.stage import spread_of
 from streamgauge.bench.measurements.recovery.record import RecoveryRun
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import instants, spread_of
+from streamgauge.bench.measurements.recovery.stage import instants
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.records.measurement import Sample
@@ -168,6 +169,7 @@ def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:
 
 def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
     assert spread_of([2.0, None]) is None
+    assert spread_of([2.0, 0.0]) is None, "a repeat that took nothing makes the others no mean"
     assert spread_of([]) is None
     spread = spread_of([2.0, 8.0])
     assert spread is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.stats.catch_up import CaughtUp, Look, Needed, caught_up, needed, stays_live
+from streamgauge.stats.catch_up import CaughtUp, Look, Needed, caught_up, live_since, needed
 
 REACHES = Needed("not known", reason="the interval of what it takes reaches the rate at which events come")
-FEW = Needed("not known", reason="fewer than two repeats tell what it takes meanwhile")
+FEW = Needed("not known", reason="not all of two or more repeats tell what it takes meanwhile")
 
 
 def falling(every_s: float, drain: float, live: float, behind_s: float, until_s: float) -> list[Look]:
@@ -24,29 +24,36 @@ def falling(every_s: float, drain: float, live: float, behind_s: float, until_s:
 def test_it_is_live_once_its_age_is_below_the_bound_for_good() -> None:
     looks = falling(0.5, 300, 100, 60, 60)
     # the backlog of 6000 shrinks by 200 a second; at 28.5 s it is 3 s old
-    assert caught_up(looks, looks, 3.0) == CaughtUp(28.5, 300.0)
+    assert caught_up(looks, looks, 3.0, 0.0) == CaughtUp(28.5, 300.0)
     again = [*looks, (61.0, 4.0, 12_000), (62.0, 1.0, 12_300)]
-    assert caught_up(again, again, 3.0).live_s == 62.0
+    assert caught_up(again, again, 3.0, 0.0).live_s == 62.0
 
 
 def test_a_batch_that_holds_the_whole_backlog_is_not_live_before_it_has_ended() -> None:
     hand_overs: list[Look] = [(0.1, 60.1, 0), (20.1, 20.0, 6000), (26.8, 6.7, 8000), (29.0, 2.2, 8670)]
     clock: list[Look] = [(0.2, 0.1, 6000), (2.0, 1.9, 6000), (28.9, 2.1, 8670)]
-    assert caught_up(hand_overs[:1], clock[:2], 3.0).live_s is None
-    assert caught_up(hand_overs, clock, 3.0) == CaughtUp(29.0, 8670 / 28.9)
+    assert caught_up(hand_overs[:1], clock[:2], 3.0, 0.0).live_s is None
+    assert caught_up(hand_overs, clock, 3.0, 0.0) == CaughtUp(29.0, 8670 / 28.9)
+
+
+def test_a_batch_that_never_ended_is_not_live_though_the_driver_looks_once_more_at_the_end() -> None:
+    hand_overs: list[Look] = [(0.1, 60.1, 0), (20.1, 20.0, 6000)]
+    clock: list[Look] = [(0.2, 60.2, 0), (20.2, 0.1, 8000), (22.0, 1.9, 8000)]
+    at_the_end: Look = (22.1, 2.0, 6000)
+    assert caught_up([*hand_overs, at_the_end], clock, 3.0, 0.0) == CaughtUp(None, 6000 / 22.0)
 
 
 def test_what_is_never_live_has_a_speed() -> None:
     looks = falling(1.0, 90, 100, 60, 30)
-    assert caught_up(looks, looks, 3.0) == CaughtUp(None, 90.0)
-    assert caught_up([], [], 3.0) == CaughtUp(None, None)
-    assert caught_up(looks[:1], looks[:1], 3.0) == CaughtUp(None, None)
+    assert caught_up(looks, looks, 3.0, 0.0) == CaughtUp(None, 90.0)
+    assert caught_up([], [], 3.0, 0.0) == CaughtUp(None, None)
+    assert caught_up(looks[:1], looks[:1], 3.0, 0.0) == CaughtUp(None, None)
 
 
 @pytest.mark.parametrize(("until_s", "stays"), [(28.0, False), (33.0, False), (33.5, True), (60.0, True)])
 def test_it_stays_live_for_so_long(until_s: float, stays: bool) -> None:
     looks = falling(0.5, 300, 100, 60, until_s)
-    assert stays_live(looks, looks, 3.0, 5.0) == stays
+    assert (live_since(looks, looks, 3.0, 5.0) == 28.5) == stays
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.search.estimate import geometric_mean, interval
 from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
-from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, needed, stays_live
+from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -75,7 +75,7 @@ def is_over(so_far: TrialObservation, bound_s: float) -> bool:
     """True once the system has been live for longer than the allowed age."""
     if not so_far.clock or so_far.clock[-1].age_s > bound_s:
         return False  # at once: a long backlog is asked for often
-    return stays_live(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S)
+    return live_since(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S) is not None
 
 
 def looks(samples: Sequence[Sample]) -> list[Look]:
@@ -89,8 +89,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
     first = seen[0][0]
     rate = first.observation.rate_events_per_s
     sound = [one for one in repeats if one.valid]
-    live = [one.live_s for one in sound if one.live_s is not None]
-    taken = spread_of([one.taken_per_s for one in sound if one.taken_per_s])
+    taken = spread_of([one.taken_per_s for one in sound])
     return CatchupRun(
         plan=cell_run.plan_key,
         fraction=None if section.rate else section.fraction,
@@ -98,7 +97,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         behind_s=section.behind_s,
         most_s=section.most_s,
         max_age_s=bound_s,
-        live_s=spread_of(live) if len(live) == len(sound) else None,
+        live_s=spread_of([one.live_s for one in sound]),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
         peaks=tuple(peaks_of([vitals for _, vitals in seen])),
@@ -111,7 +110,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
 def repeat_of(measured: Measured, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
-    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s)
+    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
     at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
@@ -134,12 +133,13 @@ def _reason(measured: Measured, *, is_drained: bool) -> str:
     return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
 
 
-def spread_of(values: Sequence[float]) -> Spread | None:
-    """The geometric mean of fresh processes and its interval; None without a value."""
-    if not values:
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """The geometric mean and its interval; None if one has no value above 0: without it, the others tell too much."""
+    known = [value for value in values if value]
+    if not known or len(known) < len(values):
         return None
-    low, high = interval(values) or (None, None)
-    return Spread(value=geometric_mean(values), low=low, high=high, samples=len(values))
+    low, high = interval(known) or (None, None)
+    return Spread(value=geometric_mean(known), low=low, high=high, samples=len(known))
 
 
 def peaks_of(watched: Sequence[Vitals]) -> Iterator[Peak]:
@@ -155,7 +155,7 @@ def keep(cell_run: CellRun, run: CatchupRun) -> None:
     """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
     figures: list[tuple[str, str, Spread | None, str]] = [
         ("catchup_seconds", "s", run.live_s, f"{run.not_live} of {len(run.valid)} repeats were not live"),
-        ("catchup_taken_per_s", "events/s", run.taken_per_s, "nothing was taken"),
+        ("catchup_taken_per_s", "events/s", run.taken_per_s, "not each repeat tells what it took"),
     ]
     if run.hour.kind == "claimed" and run.hour.seconds is not None:
         hour = Spread(value=run.hour.seconds, low=run.hour.low, high=run.hour.high, samples=len(run.valid))

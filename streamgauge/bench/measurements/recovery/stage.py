@@ -16,8 +16,7 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
-from streamgauge.bench.measurements.catchup import stage as catchup
-from streamgauge.bench.measurements.catchup.record import Spread
+from streamgauge.bench.measurements.catchup.stage import spread_of
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Kind, Recovery
@@ -150,12 +149,6 @@ def suffered_of(fault: Kind, why: str, trials: Sequence[Struck]) -> Suffered:
         back_s=spread_of([one.back_s for one in valid]),
         trials=tuple(trials),
     )
-
-
-def spread_of(values: Sequence[float | None]) -> Spread | None:
-    """The geometric mean and its interval; None if a trial has no value, as its own may be any larger one."""
-    known = [value for value in values if value is not None]
-    return catchup.spread_of(known) if len(known) == len(values) else None
 
 
 def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
