@@ -133,6 +133,11 @@ class Benchmark(Model):
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
         if self.release and "catchup" in self.release.compare and self.catchup is None:
             raise ValueError("release.compare: found catchup, allowed: with a section catchup, which has the backlog")
+        if (catchup := self.catchup) is not None and catchup.behind_s <= (bound_s := self.search.max_age.seconds):
+            raise ValueError(
+                f"catchup.minutes: found {catchup.minutes:g}, allowed: more than {bound_s / 60:.3g}, which is "
+                f"search.max_age: {self.search.max_age}, as a shorter backlog is none"
+            )
         if self.advice is not None and (not self.workloads or self.source.order == "event_time"):
             raise ValueError(
                 "advice: found no workloads, whose watermarks are judged"

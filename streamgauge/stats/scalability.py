@@ -53,11 +53,12 @@ class Law:
     coefficients: tuple[float, float, float]
     covariance: tuple[tuple[float, ...], ...]
     quantile: float
+    bounded: tuple[float, float, float]  # a, b and c of a fit in which none is below 0
 
     @property
     def peak(self) -> float:
         """Cores on which it carries the most; infinite without coherency."""
-        a, b, c = self.coefficients
+        a, b, c = self.bounded
         return math.sqrt(max(0.0, a - b) / c) if c > 0 else math.inf
 
     def rate(self, cores: float) -> Coefficient:
@@ -71,11 +72,15 @@ class Law:
         return Demand(rate, value, low, high, self.most_cores)
 
     def _rates(self, cores: np.ndarray) -> np.ndarray:
-        """Rows with the rates on so many cores, and with both ends of their intervals."""
+        """Rows with the rates on so many cores, and with both ends of their intervals.
+
+        By chance a fitted coefficient may be below 0, and would let some number of cores carry anything. So the rates
+        are those of a fit without such ones, and their intervals hold both fits.
+        """
         shape = _shape(cores)
-        middle = shape @ np.array(self.coefficients)
+        fitted, middle = (shape @ np.array(one) for one in (self.coefficients, self.bounded))
         reach = self.quantile * np.sqrt(np.einsum("ij,jk,ik->i", shape, np.array(self.covariance), shape))
-        each = np.stack([middle, middle + reach, middle - reach])
+        each = np.stack([middle, np.maximum(middle, fitted + reach), np.minimum(middle, fitted - reach)])
         return np.where(each > 0, cores / np.where(each > 0, each, 1.0), math.inf)
 
 
@@ -136,7 +141,8 @@ def fit(points: Sequence[tuple[float, float]]) -> Law | Refused:
 def _judged(
     cores: np.ndarray, sizes: np.ndarray, scaled: np.ndarray, seen: np.ndarray, found: np.ndarray
 ) -> Law | Refused:
-    from scipy.special import stdtrit  # whoever reads a law needs none of it
+    from scipy.optimize import nnls  # whoever reads a law needs none of it
+    from scipy.special import stdtrit
 
     rest, freedom = seen - scaled @ found, cores.size - 3
     if (wrong := _misfit(cores, sizes, rest)) < MISFIT:
@@ -160,7 +166,8 @@ def _judged(
         return Refused(f"the points are too noisy: the contention may be anything from {low:.3g} to {high:.3g}")
     a, b, c = map(float, found)
     rows = tuple(tuple(map(float, row)) for row in covariance)
-    return Law(1 / a, contention, coherency, float(sizes[-1]), (a, b, c), rows, quantile)
+    one, two, three = map(float, nnls(scaled, seen)[0])
+    return Law(1 / a, contention, coherency, float(sizes[-1]), (a, b, c), rows, quantile, (one, two, three))
 
 
 def _shape(cores: np.ndarray) -> np.ndarray:

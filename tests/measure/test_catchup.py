@@ -179,6 +179,12 @@ def test_a_backlog_that_does_not_fit_is_refused_before_anything_starts(
         stage.refuse_backlog(Replay(max_memory_mb=64), 1, 1e6)
 
 
+def test_a_backlog_within_the_allowed_age_is_none_and_refused(tmp_path: Path) -> None:
+    said = r"catchup\.minutes: found 0\.005, allowed: more than 0\.00833, which is search\.max_age: 500ms"
+    with pytest.raises(UserError, match=said):
+        bench_of(tmp_path, minutes=0.005)
+
+
 def test_without_a_rate_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = bench_of(tmp_path, rate=None)
     with pytest.raises(

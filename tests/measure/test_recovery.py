@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -17,12 +18,13 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.queue import Queue
-from streamgauge.bench.driver.system import Capabilities, Endpoint
+from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.faults.course import Course, course
 from streamgauge.bench.faults.link import Link
-from streamgauge.bench.faults.strike import spared
+from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
@@ -32,6 +34,7 @@ from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import instants
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.records.driver import TrialStatus
 from streamgauge.records.measurement import Sample
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
@@ -157,6 +160,37 @@ def test_the_course_after_a_strike() -> None:
     assert course(handed[:5], clock[:5], 2.0, 0.5) == Course(3.5, None, 3.5), "who knows whether it stays?"
     last = samples((8, 5.0, 20))  # which the driver adds at the end
     assert course([*handed[:2], *last], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
+
+
+class _Killed:
+    """Notes what is asked of it; it does not come up again if `problem` is set."""
+
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.asked: list[str] = []
+        self._problem = problem
+
+    def strike(self, fault: str) -> None:
+        self.asked.append(fault)
+
+    def resume(self) -> None:
+        self.asked.append("resume")
+        if self._problem is not None:
+            raise self._problem
+
+    def pin(self) -> None:
+        self.asked.append("pin")
+
+
+def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_come_up_ends_the_trial() -> None:
+    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
+    system = _Killed()
+    strike = Strike("kill", 0.5)
+    strike(cast(Adapter, system), Path(), status)
+    assert system.asked == ["kill", "resume", "pin"]
+    assert strike.resumed_s is not None
+    for problem in (UserError("no port"), OSError(98, "Address already in use")):
+        with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$"):
+            Strike("kill", 0.5)(cast(Adapter, _Killed(problem)), Path(), status)
 
 
 def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:

@@ -189,6 +189,7 @@ def test_what_cannot_be_given_is_said_before_anything_starts(tmp_path: Path, mon
         ({"cores": [1, 2, 1]}, "scaling: cores: found a number twice, allowed: each once"),
         ({"quotas": [1]}, "scaling.quotas"),
         ({"quotas": [0, 1]}, "scaling.quotas"),
+        ({"quotas": [1e-7, 1]}, "scaling.quotas.0: found 1e-07, allowed: at least 0.01"),
         ({"cost": {"core_hour": -1}}, "scaling.cost.core_hour"),
     ],
 )

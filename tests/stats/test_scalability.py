@@ -63,6 +63,18 @@ def test_the_demand_is_the_least_number_of_cores_and_none_beyond_the_peak() -> N
     assert beyond.is_beyond
 
 
+def test_far_beyond_what_was_measured_a_demand_is_no_less_than_without_contention() -> None:
+    each = 10_000
+    demands: list[float] = []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(0, 0.05, 12)
+        law = fit([(n, n * each * math.exp(one)) for n, one in zip([1, 2, 4, 8] * 3, noise, strict=True)])
+        if isinstance(law, Law) and (demand := law.demand(240 * each)).cores is not None:
+            demands.append(demand.cores)
+    assert len(demands) >= 20
+    assert np.quantile(demands, 0.05) >= 0.9 * 240
+
+
 def test_noise_widens_the_demand() -> None:
     law = fit(drawn(2, 0.05, 0.001))
     assert isinstance(law, Law)

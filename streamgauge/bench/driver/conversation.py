@@ -162,6 +162,7 @@ class Conversation:
         """Looks until `done` is true. Raises Ended when something died or, given a reason, when the time is over."""
         deadline = time.monotonic() + longest_s
         while True:
+            over = time.monotonic() > deadline  # before the look: a strike may take longer than what is left
             status = self.status()
             self._check_alive(status)
             if self._progress is not None:
@@ -169,7 +170,7 @@ class Conversation:
             self._track_cpu()
             if done(status):
                 return True
-            if time.monotonic() > deadline:
+            if over:
                 if what:
                     raise Ended(f"{what} within {longest_s:g} s")
                 return False

@@ -111,9 +111,9 @@ class Quota(Group):
         quota_us = None if cpus is None else round(cpus * PERIOD_US)
         if (first := self.path / "cpu.cfs_quota_us").exists():  # cgroup v1
             (self.path / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            first.write_text(str(quota_us or -1))
+            first.write_text(str(-1 if quota_us is None else quota_us))
         else:
-            (self.path / "cpu.max").write_text(f"{quota_us or 'max'} {PERIOD_US}")
+            (self.path / "cpu.max").write_text(f"{'max' if quota_us is None else quota_us} {PERIOD_US}")
 
     def _weigh(self) -> None:
         """Lets the group weigh as much as an ordinary thread on each CPU: by default it would as one on all."""

@@ -53,7 +53,7 @@ class Strike:
         time.sleep(max(0.0, left_s))
         try:
             self._strike(system, begun_ns)
-        except UserError as problem:
+        except (UserError, OSError) as problem:
             raise Ended(f"it did not go on after the fault {self.fault}: {problem}") from None
 
     def _strike(self, system: Adapter, begun_ns: int) -> None:
@@ -73,6 +73,7 @@ class Strike:
                 link.mend()
         elif self.fault == "kill":
             system.resume()
+            system.pin()  # the process that ran before had no more CPUs
         self.resumed_s = now()
 
 

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from streamgauge.base.field_types import Model, PositiveFloat
 from streamgauge.bench.measurements import Section
 
+#: kernels grant no less than a hundredth of a period
+Quota = Annotated[float, Field(ge=0.01, allow_inf_nan=False)]
+
 
 class Cost(Model):
     """Prices of a machine."""
@@ -19,7 +22,7 @@ class Cost(Model):
 class Scaling(Section):
     """Rates on parts of the machine, in turns in one warm process."""
 
-    quotas: Annotated[tuple[PositiveFloat, ...], Field(min_length=2)] = Field(
+    quotas: Annotated[tuple[Quota, ...], Field(min_length=2)] = Field(
         default=(0.25, 0.5, 0.75, 1.0), description="parts of the machine, as the time of so many CPUs"
     )
     cores: Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=2)] | None = Field(
