@@ -166,8 +166,8 @@ def _judged(
         return Refused(f"the points are too noisy: the contention may be anything from {low:.3g} to {high:.3g}")
     a, b, c = map(float, found)
     rows = tuple(tuple(map(float, row)) for row in covariance)
-    one, two, three = map(float, nnls(scaled, seen)[0])
-    return Law(1 / a, contention, coherency, float(sizes[-1]), (a, b, c), rows, quantile, (one, two, three))
+    first, second, third = map(float, nnls(scaled, seen)[0])
+    return Law(1 / a, contention, coherency, float(sizes[-1]), (a, b, c), rows, quantile, (first, second, third))
 
 
 def _shape(cores: np.ndarray) -> np.ndarray:
