@@ -17,8 +17,9 @@ from streamgauge.base.cgroups import memory_limit
 from streamgauge.bench.driver.system import Adapter
 from streamgauge.records.driver import TrialStatus
 
-#: what our part of an engine writes for the oracle grows with the run, and is not the system's
-_ACCOUNT = ".jsonl"
+#: what our part of an engine writes for the oracle grows with the run, and is not the system's: its account of
+#: watermarks, and the rows that a publisher keeps
+_ACCOUNTS = (".jsonl", ".arrow")
 #: looks at a system during a trial; what the system writes is below the folder
 Look = Callable[[Adapter, Path, TrialStatus], None]
 
@@ -60,7 +61,7 @@ def disk_bytes(folder: Path) -> int:
     """Bytes of all files below a folder, but for our own accounts; those that are removed meanwhile count or not."""
     total = 0
     for place, _, names in os.walk(folder):
-        for name in (one for one in names if not one.endswith(_ACCOUNT)):
+        for name in (one for one in names if not one.endswith(_ACCOUNTS)):
             try:
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
             except OSError:
