@@ -48,7 +48,7 @@ assert abs(half - 293) <= 1, half  # 1 - sqrt(1/2) of a second
 
 COMMAND = "from streamgauge.app.cli import main; main()"
 RATE = ("--rate", "500", "--seconds", "2")
-#: prints what follows from a stage's row: its task, behind what it reads, and its row in the README
+#: prints what follows from a stage's row: its task, behind what it reads, and its row in the table of stages
 FOLLOW = """
 import sys
 from pathlib import Path
