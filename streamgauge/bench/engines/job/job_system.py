@@ -114,7 +114,7 @@ class JobSystem(Adapter):
         trial = self._trial
         if trial is None:
             return {"drained": False, "failure": self.failure}
-        deadline = time.monotonic() + timeout_s
+        deadline, keep = time.monotonic() + timeout_s, False
         output: Output | None = None
         figures: JobFigures = {}
         try:
