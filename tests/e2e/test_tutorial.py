@@ -51,6 +51,6 @@ def test_every_block_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -> 
             said = run(command, tmp_path)
             commands += [word for word in command.split()[1:2] if command.startswith("streamgauge")]
         assert re.fullmatch(pattern(shown), said), f"{command} printed\n{said}\nand the page says\n{shown}"
-    assert commands == ["analyze", "generate", "init", "check", "run"]
+    assert commands == ["analyze", "advise", "generate", "init", "check", "run"]
     [page] = tmp_path.glob("artifacts/runs/*/index.html")
     assert "late20" in page.read_text()

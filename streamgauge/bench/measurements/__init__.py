@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 #: names of other stages, of what they write, and of records, which a measurement's own name would stand for as well
 _OTHERS = (
     "ingest events analyze profile advice generate stream validate validation nexmark answers turns report page "
-    "regressions judgements release stages windows trials capabilities hard results night notices topic"
+    "regressions judgements release stages windows trials capabilities hard results night notices topic gate"
 )
 RESERVED = frozenset(_OTHERS.split())
 
