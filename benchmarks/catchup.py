@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
-from streamgauge.bench.measurements.catchup.stage import is_over, looks, spread_of
+from streamgauge.bench.measurements.catchup.stage import is_over, looks
 from streamgauge.bench.search.behaviour import HICCUP, Behaviour
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.bench.search.simulate import VirtualProcess
 from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, needed
 

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.bench.faults.course import Course, course
-from streamgauge.bench.measurements.catchup.stage import spread_of
 from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import instants
 from streamgauge.bench.search.behaviour import Behaviour, Process
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.records.measurement import Sample
 
 MAX_AGE_S = 1.0

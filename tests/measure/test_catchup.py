@@ -16,10 +16,11 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measurements.catchup import stage
-from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, Spread, lengths
+from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
+from streamgauge.records.spread import Spread
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records

@@ -28,10 +28,10 @@ from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
-from streamgauge.bench.measurements.catchup.stage import spread_of
 from streamgauge.bench.measurements.recovery.record import RecoveryRun
 from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import instants
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.records.driver import TrialStatus

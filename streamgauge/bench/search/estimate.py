@@ -20,6 +20,7 @@ from streamgauge.bench.measurements.search.record import Constraint, Estimate
 from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
 from streamgauge.records.measurement import Batch, Window
+from streamgauge.records.spread import Spread
 
 Floats = NDArray[np.float64]
 
@@ -287,3 +288,12 @@ def interval(rates: Sequence[float], confidence: float = CONFIDENCE) -> tuple[fl
 def geometric_mean(rates: Sequence[float]) -> float:
     """The mean on logarithms."""
     return math.exp(float(np.mean(np.log(rates))))
+
+
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """The geometric mean and its interval; None if one has no value above 0: without it, the others tell too much."""
+    known = [value for value in values if value]
+    if not known or len(known) < len(values):
+        return None
+    low, high = interval(known) or (None, None)
+    return Spread(value=geometric_mean(known), low=low, high=high, samples=len(known))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, Spread, minutes
+from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, minutes
+from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import (
     MISSING,
     Block,

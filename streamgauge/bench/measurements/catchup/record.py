@@ -6,20 +6,8 @@ from pydantic import Field
 
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
+from streamgauge.records.spread import Spread
 from streamgauge.stats.catch_up import Needed
-
-
-class Spread(Part):
-    """A figure over repeats, each of a fresh process: its geometric mean and 90 % interval, which two of them have."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    samples: int = 1
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 class Peak(Part):

@@ -13,12 +13,13 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measure.vitals import Vitals
-from streamgauge.bench.measurements.catchup.record import CatchupRun, Peak, Repeat, Spread
+from streamgauge.bench.measurements.catchup.record import CatchupRun, Peak, Repeat
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
 from streamgauge.bench.measurements.latency.stage import asked_rate
-from streamgauge.bench.search.estimate import geometric_mean, interval
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
+from streamgauge.records.spread import Spread
 from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
@@ -131,15 +132,6 @@ def _reason(measured: Measured, *, is_drained: bool) -> str:
     if seen.uncommitted and seen.invalid is None:
         return "rows that it took and has not committed fill the driver's queues; raise replay.max_memory_mb"
     return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
-
-
-def spread_of(values: Sequence[float | None]) -> Spread | None:
-    """The geometric mean and its interval; None if one has no value above 0: without it, the others tell too much."""
-    known = [value for value in values if value]
-    if not known or len(known) < len(values):
-        return None
-    low, high = interval(known) or (None, None)
-    return Spread(value=geometric_mean(known), low=low, high=high, samples=len(known))
 
 
 def peaks_of(watched: Sequence[Vitals]) -> Iterator[Peak]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.bench.measurements.catchup.record import Spread
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Suffered
+from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import (
     MISSING,
     Block,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streamgauge.bench.measurements.catchup.record import Spread
 from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.records.record import Part, Record
+from streamgauge.records.spread import Spread
 
 
 class Struck(Part):
@@ -84,7 +84,7 @@ class Suffered(Part):
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
         if not self.wrong:
             return "right" if self.correct else "not compared"
-        lost, doubled = (sum(getattr(one, name) or 0 for one in self.wrong) for name in ("lost", "doubled"))
+        lost, doubled = sum(one.lost or 0 for one in self.wrong), sum(one.doubled or 0 for one in self.wrong)
         parts = [f"{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
         if any(one.lost is None for one in self.wrong):

@@ -16,10 +16,10 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
-from streamgauge.bench.measurements.catchup.stage import spread_of
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Kind, Recovery
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.stats.trend import medians
