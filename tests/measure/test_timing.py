@@ -38,6 +38,16 @@ def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
     assert timing.left(benchmark, [record(*task) for task in tasks]) == "under a minute left"
 
 
+def test_cells_in_turns_have_less_left_with_each_one_that_was_searched() -> None:
+    benchmark = load(CONFIGS / "flights.yaml")
+    first, _ = benchmark.all_cells()
+    begun = [record("turns", state="started")]
+    turns_s = timing.stage_seconds(BY_NAME["turns"], benchmark, timing.USUAL)
+    whole = timing.left_seconds(benchmark, begun)
+    half = timing.left_seconds(benchmark, [*begun, record("search", *first.model_dump().values())])
+    assert whole - half == pytest.approx(turns_s / 2)
+
+
 def record(stage: str, *scope: str, state: str = "done") -> StageRecord:
     named = dict(zip(("experiment", "workload", "system"), scope, strict=False))
     attempt = " ".join((stage, *scope))

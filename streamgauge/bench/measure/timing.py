@@ -23,6 +23,8 @@ from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark
 FAR_BYTES = 20e9
 BYTES_PER_NEXMARK_EVENT = 250
 _NEXMARK_QUERIES = 24
+#: states of a stage of which nothing is left
+ENDED = ("done", "failed", "skipped")
 #: seconds of the trial that compares answers on a part of the machine
 CHECK_S = 10.0
 
@@ -251,14 +253,15 @@ def left_seconds(benchmark: Benchmark, records: Iterable[StageRecord] = (), *, r
     for stage in stages_of(benchmark):
         for scope in scopes_of(benchmark, stage.scope):
             state = states.get((stage.name, *scope.values()))
-            if state in ("done", "failed", "skipped") or skipped(stage, scope):
+            if state in ENDED or skipped(stage, scope):
                 continue
             expected_s = stage_seconds(stage, benchmark, USUAL)
-            if stage.in_turns:  # it leaves out the cells of a failed experiment
-                cells = benchmark.all_cells()
+            if stage.in_turns:  # it leaves out the cells of a failed experiment, and those that it has searched
+                cells = [cell.model_dump() for cell in benchmark.all_cells()]
                 of_cell = next(one for one in STAGES if one.name == "search")
-                measured = [cell for cell in cells if not skipped(of_cell, cell.model_dump())]
-                expected_s *= len(measured) / max(1, len(cells))
+                ended = [cell for cell in cells if states.get((of_cell.name, *cell.values())) in ENDED]
+                to_measure = [cell for cell in cells if cell not in ended and not skipped(of_cell, cell)]
+                expected_s *= len(to_measure) / max(1, len(cells))
             seconds += max(0.0, expected_s - running_s) if state == "started" else expected_s
     return seconds
 
