@@ -28,14 +28,16 @@ from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
-from streamgauge.bench.measurements.recovery.record import RecoveryRun
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import instants
+from streamgauge.bench.measurements.recovery.stage import differing, instants, suffered_of
 from streamgauge.bench.search.estimate import spread_of
+from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.records.driver import TrialStatus
 from streamgauge.records.measurement import Sample
+from streamgauge.records.trial import Compared
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -111,11 +113,18 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     bench = bench_of(tmp_path, section, commits="taken", delay="500ms", restart="1s")
     [kill] = recovered(bench).faults
     assert [one.correct for one in kill.trials] == [False, False]
-    assert all(one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
-    assert kill.sentence.endswith(f"wrong in 2 of 2: {sum(one.lost or 0 for one in kill.trials):,} lost")
-    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
-    assert figures["recovery_kill_wrong"]["value"] == 2
-    assert not figures["recovery_kill_seconds"]["valid"], "a figure whose output was wrong is void"
+    assert all(not one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
+    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost"
+    assert kill.sentence == f"kill: void: its answers were {why}"
+    figures = {one.metric: one for one in results.read(bench.store.run("r"))}
+    assert figures["recovery_kill_wrong"].value == 2
+    for name in ("seconds", "taken_again_seconds", "peak_age"):
+        assert figures[f"recovery_kill_{name}"].text == f"—  void: its answers were {why}"
+    [tiles] = [
+        block for block in cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+        if isinstance(block, Tiles)
+    ]  # fmt: skip
+    assert tiles.tiles[0] == ("system killed: back after", "—", f"its answers were {why}")
 
 
 @pytest.mark.prove
@@ -209,6 +218,30 @@ def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
     assert spread is not None
     assert (spread.value, spread.samples) == (pytest.approx(4.0), 2)
     assert spread.interval is not None
+
+
+def test_times_count_only_if_all_answers_are_right() -> None:
+    right, late = Struck(valid=True, back_s=2.0, peak_age_s=3.0, correct=True), Struck(valid=True, correct=True)
+    copies = right.model_copy(update={"doubled": 7, "by_key": True})
+    wrong = Struck(valid=False, back_s=0.5, correct=False, wrong="output wrong", lost=1200, by_key=True)
+    whole, one_late, with_copies, void = (
+        suffered_of("kill", "", trials)
+        for trials in ([right, right], [right, late], [copies, right], [right, wrong])
+    )  # fmt: skip
+    assert whole.back_s is not None
+    assert (whole.void, one_late.back_s, one_late.not_back) == ("", None, 1)
+    assert (whole.answers, with_copies.answers) == ("right", "right, 7 doubled")
+    assert (void.back_s, void.peak_age_s, void.not_back) == (None, None, 0)
+    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
+
+
+def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_looked_for() -> None:
+    each = ({"kind": "missing", "answers": 3}, {"kind": "with other values", "answers": 9})
+    compared: Compared = {"wrong": "w", "expected_rows": 10, "reported_rows": 7, "duplicates": 3}
+    assert differing(compared | {"differences": {"each": each}}) == (3, 3, True)
+    assert differing(compared) == (3, 0, False)
+    assert differing(compared | {"reported_rows": 12}) == (0, 2, False)
+    assert differing({"wrong": "w"}) == differing(None) == (None, None, False)
 
 
 def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.bench.measurements.recovery.record import RecoveryRun, Suffered
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -54,7 +54,7 @@ def _tiles(run: RecoveryRun) -> Tiles:
 
 def _about(one: Suffered, spread: Spread | None) -> str:
     if spread is None:
-        return one.void or f"not back in {one.not_back} of {count(len(one.valid))} trials"
+        return one.void or f"not back in {one.not_back} of {count(len(one.counted))} trials"
     interval = MISSING if spread.interval is None else between(spread.interval)
     return f"90\u202f% interval {interval} s, of {spread.samples} trials"
 
@@ -86,15 +86,19 @@ def _spread(one: Spread | None) -> str:
 def _trials(run: RecoveryRun) -> Table:
     rows: list[list[Cell]] = [
         [
-            f"{one.fault} {nth}", seconds(trial.struck_s), seconds(trial.taken_again_s), seconds(trial.back_s),
-            seconds(trial.peak_age_s), count(trial.read_again), count(trial.lost), count(trial.doubled),
-            trial.wrong or trial.reason,
+            f"{one.fault} {nth}", seconds(trial.struck_s), *_times(trial),
+            count(trial.read_again), count(trial.lost), count(trial.doubled), trial.wrong or trial.reason,
         ]
         for one in run.faults
         for nth, trial in enumerate(one.trials, 1)
     ]  # fmt: skip
     columns = ["trial", "fault at", "taken again after", "back after", "peak age"]
     return Table([*columns, "rows read again", "answers lost", "doubled", "remark"], rows, "Trials with a fault")
+
+
+def _times(trial: Struck) -> list[Cell]:
+    """Times of a trial; where they do not count, its remark says why."""
+    return [seconds(one if trial.valid else None) for one in (trial.taken_again_s, trial.back_s, trial.peak_age_s)]
 
 
 def _chart(run: RecoveryRun) -> Chart:

@@ -12,7 +12,7 @@ from streamgauge.records.spread import Spread
 class Struck(Part):
     """A trial with a fault. Seconds count from the fault on; None: not seen before the trial ended."""
 
-    valid: bool
+    valid: bool  # its times count
     reason: str = ""
     struck_s: float | None = None  # since the trial's start
     taken_again_s: float | None = None
@@ -22,8 +22,9 @@ class Struck(Part):
     offered: int = 0
     correct: bool | None = None  # None: the output was not compared
     wrong: str = ""  # how the output differs
-    lost: int | None = None  # answers fewer than expected
-    doubled: int | None = None  # answers more than expected
+    lost: int | None = None  # expected answers that it lacks
+    doubled: int | None = None  # answers that it has once more, or that nobody expected
+    by_key: bool = False  # each answer was looked for; else the two follow from numbers of answers, and may be larger
     ages: tuple[tuple[float, float], ...] = ()  # seconds since the fault, and age of the oldest event that waits
 
 
@@ -39,6 +40,11 @@ class Suffered(Part):
     @property
     def valid(self) -> list[Struck]:
         return [one for one in self.trials if one.valid]
+
+    @property
+    def counted(self) -> list[Struck]:
+        """Trials whose times count; none if answers of another trial were wrong."""
+        return [] if self.wrong else self.valid
 
     @property
     def compared(self) -> list[Struck]:
@@ -62,30 +68,33 @@ class Suffered(Part):
         """Reason why its times do not count; empty if they do."""
         if self.unmeasurable:
             return f"not measurable: {self.unmeasurable}"
+        if self.wrong:
+            return f"its answers were {self.answers}"
         return "" if self.valid else self.trials[-1].reason
 
     @property
     def peak_age_s(self) -> float | None:
-        """The largest age of all valid trials."""
-        return max((one.peak_age_s for one in self.valid if one.peak_age_s is not None), default=None)
+        """The largest age of all trials that count."""
+        return max((one.peak_age_s for one in self.counted if one.peak_age_s is not None), default=None)
 
     @property
     def read_again(self) -> int | None:
         """Most rows that were read once more in a trial."""
-        return max((one.read_again for one in self.valid if one.read_again is not None), default=None)
+        return max((one.read_again for one in self.counted if one.read_again is not None), default=None)
 
     @property
     def not_back(self) -> int:
-        """Number of valid trials that did not see the system back."""
-        return sum(one.back_s is None for one in self.valid)
+        """Number of trials that count and did not see the system back."""
+        return sum(one.back_s is None for one in self.counted)
 
     @property
     def answers(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
+        lost, doubled = sum(one.lost or 0 for one in self.compared), sum(one.doubled or 0 for one in self.compared)
+        least = "" if all(one.by_key for one in self.wrong) else "at least "
+        parts = [f"{least}{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
         if not self.wrong:
-            return "right" if self.correct else "not compared"
-        lost, doubled = sum(one.lost or 0 for one in self.wrong), sum(one.doubled or 0 for one in self.wrong)
-        parts = [f"{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
+            return ", ".join(["right" if self.correct else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
         if any(one.lost is None for one in self.wrong):
             return often  # the trial has its own words for it
@@ -95,7 +104,7 @@ class Suffered(Part):
     def sentence(self) -> str:
         """Sentence with what the fault costs."""
         if self.void:
-            return f"{self.fault}: {self.void}"
+            return f"{self.fault}: {'' if self.unmeasurable else 'void: '}{self.void}"
         if self.back_s is None:
             return f"{self.fault}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
         interval = self.back_s.interval

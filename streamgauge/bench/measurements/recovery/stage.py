@@ -22,6 +22,7 @@ from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Ki
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.trial import Compared
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -100,70 +101,84 @@ def instants(section: Recovery, fault: Kind) -> list[float]:
 
 
 def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
-    """Reads one trial. A wrong output leaves its times as they are."""
+    """Reads one trial. Its times count only where its answers are not known to be wrong."""
     seen, check, details = measured.observation, measured.check, measured.run.details
     wrong = (check and check["wrong"]) or ""
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
     if strike.struck_s is None or not seen.clock:
         return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s)
-    expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
-    copies = check.get("duplicates") if check else None  # that an adapter counts by itself
-    more = None if expected is None or reported is None else reported - expected
+    invalid = invalid or _unknown(measured, after)
+    lost, doubled, by_key = differing(check)
     ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
+    is_known = is_read_once and None not in again and not details["system"].get("link_slip_ns")  # a link reads for it
+    late = "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
     return Struck(
-        valid=not invalid,
-        reason=invalid or _remark(measured, after),
+        valid=not (invalid or wrong),
+        reason=invalid or late,
         struck_s=strike.struck_s,
         taken_again_s=after.taken_again_s,
         back_s=after.back_s,
         peak_age_s=after.peak_age_s,
-        read_again=sum(filter(None, again)) if is_read_once and None not in again else None,
+        read_again=sum(filter(None, again)) if is_known else None,
         offered=seen.offered,
         correct=measured.correct,
         wrong=wrong,
-        lost=None if more is None else max(0, -more),
-        doubled=copies if more is None else max(0, more),
+        lost=lost,
+        doubled=doubled,
+        by_key=by_key,
         ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
     )
 
 
-def _remark(measured: Measured, after: Course) -> str:
-    seen = measured.observation
-    if seen.overflow:
+def _unknown(measured: Measured, after: Course) -> str:
+    """Says why nobody knows when the system was back with all answers; empty if that is known, or if it was not."""
+    if measured.observation.overflow:
         return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
-    if measured.run.details.get("drained") is False:
+    if measured.run.details.get("drained") is False and after.back_s is not None:
         return "it did not end its work in time, so its answers are not known"
-    return "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
+    return ""
+
+
+def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
+    """Returns the numbers of answers that are lost and doubled, and whether each answer was looked for by its key.
+
+    Without that, only their difference is known.
+    """
+    if check and "differences" in check:
+        each = check["differences"]["each"]
+        lost, more = (sum(one["answers"] for one in each if one["kind"] == kind) for kind in ("missing", "in excess"))
+        return lost, more + (check.get("duplicates") or 0), True
+    expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
+    if expected is None or reported is None:
+        return None, None, False
+    return max(0, expected - reported), max(0, reported - expected), False
 
 
 def suffered_of(fault: Kind, why: str, trials: Sequence[Struck]) -> Suffered:
     """Puts the trials with a fault together."""
-    valid = [one for one in trials if one.valid]
-    return Suffered(
-        fault=fault,
-        unmeasurable=why,
-        taken_again_s=spread_of([one.taken_again_s for one in valid]),
-        back_s=spread_of([one.back_s for one in valid]),
-        trials=tuple(trials),
-    )
+    seen = Suffered(fault=fault, unmeasurable=why, trials=tuple(trials))
+    spreads = {
+        "taken_again_s": spread_of([one.taken_again_s for one in seen.counted]),
+        "back_s": spread_of([one.back_s for one in seen.counted]),
+    }
+    return seen.model_copy(update=spreads)
 
 
 def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
     """Keeps the figures of a fault for index and nights; of each, lower is better."""
     if one.unmeasurable:
         return
-    void = one.void or next((trial.wrong for trial in one.wrong), "")
     for name, spread in (("taken_again_seconds", one.taken_again_s), ("seconds", one.back_s)):
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}", "s", value, interval=between,
-            samples=len(one.valid), void=void or ("" if spread else "not seen in each trial"), software=software,
+            samples=len(one.counted), void=one.void or ("" if spread else "not seen in each trial"), software=software,
         )  # fmt: skip
-    peak, count = one.peak_age_s, len(one.valid)
-    cell_run.keep(f"recovery_{one.fault}_peak_age", "s", peak, samples=count, void=void, software=software)
+    peak, count = one.peak_age_s, len(one.counted)
+    cell_run.keep(f"recovery_{one.fault}_peak_age", "s", peak, samples=count, void=one.void, software=software)
     if one.compared:
         wrong = float(len(one.wrong))
         cell_run.keep(f"recovery_{one.fault}_wrong", "trials", wrong, samples=len(one.compared), software=software)
