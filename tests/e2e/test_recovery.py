@@ -25,7 +25,7 @@ PATIENT = {"max_memory_mb": 256, "max_slip": "20s", "max_clock_offset": "20s"}
 def suffered(place: Path, system: dict[str, Any], section: dict[str, Any], workload: dict[str, Any]) -> list[Suffered]:
     bench = write_bench(
         place, systems=[{"name": "known", **system}], workloads=[{"name": "all", **workload}], replay=PATIENT,
-        recovery={"rate": 1000, "seconds": 80, "repeats": 1, "cut_seconds": 1.5, **section},
+        recovery={"rate": 1000, "seconds": 80, "repeats": 1, "cut_seconds": 6, **section},
         search={"max_age": "3s", "warmup_seconds": 3},
     )  # fmt: skip
     cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))

@@ -21,6 +21,7 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.queue import Queue
 from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint
+from streamgauge.bench.engines.spark.connections import endpoints_of, options_of
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.faults.course import Course, course
 from streamgauge.bench.faults.link import Link
@@ -293,6 +294,13 @@ def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() ->
             assert server.accept()[0].recv(9) == b"more"
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(place, timeout=5)
+
+
+def test_who_uses_a_link_is_as_patient_as_the_cut_is_long() -> None:
+    with Link(Endpoint("127.0.0.1", 1, token="t"), 40.0) as link:
+        assert link.endpoint.patience_s == 43.0
+        [told] = endpoints_of(options_of((link.endpoint,), "a"))
+    assert told == link.endpoint
 
 
 def test_rows_that_are_read_again_are_counted_once_for_each_time() -> None:

@@ -42,6 +42,7 @@ class Endpoint:
     partitions: int = 1
     token: str = ""
     cafile: str | None = None  # a certificate to trust; with it the connection uses TLS
+    patience_s: float = 3.0  # a link tries for so long to reach it, as a network may be away for a while
 
     @property
     def address(self) -> str:

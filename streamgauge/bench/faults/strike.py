@@ -38,7 +38,7 @@ class Strike:
         """Yields the endpoints that the system is given in this trial: those of links, if they shall be cut."""
         with ExitStack() as stack:
             if self.fault == "cut":
-                self._links = tuple(stack.enter_context(Link(endpoint)) for endpoint in endpoints)
+                self._links = tuple(stack.enter_context(Link(one, self._cut_s)) for one in endpoints)
             yield tuple(link.endpoint for link in self._links) or endpoints
 
     def __call__(self, system: Adapter, _work: Path, status: TrialStatus) -> None:

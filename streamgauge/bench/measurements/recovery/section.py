@@ -30,9 +30,7 @@ class Recovery(Section):
         default=("kill", "restart", "cut"),
         description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the link",
     )
-    cut_seconds: PositiveFloat = Field(
-        default=2.0, description="time for which the link is cut; most links try for 3 s to reach a driver"
-    )
+    cut_seconds: PositiveFloat = Field(default=2.0, description="time for which the link is cut")
     repeats: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3, description="trials with each fault; from 2 on there is an interval"
     )
