@@ -11,7 +11,7 @@ from streamgauge.bench.measurements import Section
 
 Kind = Literal["kill", "restart", "cut"]
 #: within these parts of a trial its fault comes
-EARLIEST, LATEST = 0.25, 0.5
+EARLIEST, LATEST = 1 / 6, 1 / 3
 
 
 class Recovery(Section):
@@ -24,7 +24,7 @@ class Recovery(Section):
         default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
     )
     seconds: Annotated[float, Field(ge=5, le=24 * 3600)] = Field(
-        default=60.0, description="length of a trial; its fault comes in its second quarter"
+        default=60.0, description="length of a trial at most; its fault comes in its second sixth"
     )
     faults: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
         default=("kill", "restart", "cut"),
@@ -43,7 +43,7 @@ class Recovery(Section):
         most_s = (1 - LATEST) * self.seconds
         if self.cut_seconds >= most_s:
             raise ValueError(
-                f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, half of `seconds`, as the "
-                "rest of a trial shows the way back"
+                f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, two thirds of `seconds`, as "
+                "the rest of a trial shows the way back"
             )
         return self
