@@ -18,6 +18,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.units import Duration
 from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.queue import Queue
 from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint
@@ -31,11 +32,12 @@ from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import differing, instants, suffered_of
+from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, suffered_of
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
+from streamgauge.config.systems import settings_of
 from streamgauge.records.driver import TrialStatus
 from streamgauge.records.measurement import Sample
 from streamgauge.records.trial import Compared
@@ -126,6 +128,31 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
         if isinstance(block, Tiles)
     ]  # fmt: skip
     assert tiles.tiles[0] == ("system killed: back after", "—", f"its answers were {why}")
+
+
+@pytest.mark.prove
+def test_a_longer_interval_of_checkpoints_makes_a_system_read_more_again(tmp_path: Path) -> None:
+    """A kill finds rows of half an interval that are taken and not committed, on average."""
+    section = {"seconds": 13, "repeats": 2, "faults": ["kill"], "checkpoint_intervals": ["200ms", "2s"]}
+    bench = bench_of(tmp_path, section, restart="600ms")
+    run = recovered(bench)
+    often, seldom = run.faults
+    assert (often.name, seldom.name) == ("kill, checkpoints every 200ms", "kill, checkpoints every 2s")
+    for one, interval_s in ((often, 0.2), (seldom, 2.0)):
+        assert [(trial.valid, trial.correct) for trial in one.trials] == [(True, True)] * 2, one.sentence
+        assert all((trial.read_again or 0) <= 4000 * (interval_s + 0.5) for trial in one.trials)
+        assert one.calm_age_s is not None
+        assert one.calm_age_s < 0.5
+        assert one.calm_cpu_us is None, "it tells no CPU time in a trial"
+    assert (often.read_again or 0) < (seldom.read_again or 0)
+    figures = {one.metric: one for one in results.read(bench.store.run("r"))}
+    seldom_s = figures["recovery_kill_seconds_at_checkpoints_every_2s"]
+    assert (seldom_s.value, seldom_s.valid) == (seldom.back_s and seldom.back_s.value, True)
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    _, costs, _ = [block for block in shown if isinstance(block, Table)]
+    assert [[plain(cell) for cell in row[:3]] for row in costs.rows] == [
+        ["system killed", "200ms", "—"], ["system killed", "2s", "—"],
+    ]  # fmt: skip
 
 
 @pytest.mark.prove
@@ -220,6 +247,8 @@ def test_a_fault_takes_two_minutes_at_most_where_the_file_says_nothing_else(tmp_
 
     assert seconds("kill") <= 120
     assert seconds() <= 3 * 120
+    once, section = timing.recovery_seconds(bench_of(tmp_path, {}).benchmark), {"checkpoint_intervals": ["1s", "5s"]}
+    assert timing.recovery_seconds(bench_of(tmp_path, section).benchmark) == 2 * once
 
 
 def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
@@ -230,6 +259,27 @@ def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
     assert spread is not None
     assert (spread.value, spread.samples) == (pytest.approx(4.0), 2)
     assert spread.interval is not None
+
+
+@pytest.mark.parametrize(
+    ("engine", "keys", "changed"),
+    [
+        ("flink", {"conf": {"a.b": "1"}}, {"conf": {"a.b": "1", "execution.checkpointing.interval": "5000ms"}}),
+        ("spark", {}, {"trigger": "5s"}),
+        ("spark", {"mode": "real-time", "link": "jvm", "state_store": "rocksdb"}, None),
+        ("known", {"commits": "answered"}, {"checkpoint": "5s"}),
+        ("known", {}, None),
+        ("job", {"bootstrap": "b:1", "command": ["run"]}, None),
+    ],
+)
+def test_an_engine_has_an_interval_of_checkpoints_or_none(
+    engine: str, keys: dict[str, Any], changed: dict[str, Any] | None
+) -> None:
+    system = settings_of(engine).model_validate({"name": "s", "engine": engine, **keys})
+    [(interval, made)] = checkpointing(system, Recovery(checkpoint_intervals=(Duration.parse("5s"),))).items()
+    assert interval == ("" if changed is None else "5s")
+    given = {"name": "s", "engine": engine, **keys, **(changed or {})}
+    assert made == settings_of(engine).model_validate(given)
 
 
 def test_times_count_only_if_all_answers_are_right() -> None:
@@ -277,6 +327,8 @@ def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Pat
         ({"cut_seconds": 40}, "cut_seconds: found 40, allowed: less than 40, two thirds of `seconds`"),
         ({"faults": ["kill", "kill"]}, "faults: found kill, kill, allowed: each of them once"),
         ({"faults": ["quota"]}, "quota"),
+        ({"checkpoint_intervals": ["1s", "20s"]}, "checkpoint_intervals: found 20s, allowed: from 0.1 s to 10 s"),
+        ({"checkpoint_intervals": ["1s", "1000ms"]}, "checkpoint_intervals: found one of them twice"),
         ({"faults": []}, "faults"),
     ],
 )

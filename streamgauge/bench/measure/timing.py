@@ -157,12 +157,13 @@ def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     section = benchmark.sections["recovery"]
     assert isinstance(section, Recovery)
     before_s = pace.start_s + pace.warm * benchmark.search.warmup_seconds
+    systems = len(section.checkpoint_intervals) or 1
     if pace == LONGEST:
-        return pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds)
+        return systems * (pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds))
     whole_s = (EARLIEST + LATEST) / 2 * section.seconds + benchmark.search.max_age.seconds + course.STAYS_S
     away_s = {fault: section.cut_seconds if fault == "cut" else pace.start_s for fault in section.faults}
     trials_s = sum(min(section.seconds, whole_s + away) for away in away_s.values())
-    return pace.start_s + before_s + section.repeats * trials_s
+    return systems * (pace.start_s + before_s + section.repeats * trials_s)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

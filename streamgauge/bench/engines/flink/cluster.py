@@ -19,7 +19,7 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
+from streamgauge.bench.engines.flink.settings import INTERVAL, FlinkSettings, nested
 from streamgauge.bench.engines.processes import Session
 
 START_SECONDS = 120.0
@@ -199,7 +199,7 @@ class Cluster:
             # twice what a job needs: the last one may still be ending
             "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,
             "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
-            "execution.checkpointing.interval": "1s",
+            INTERVAL: "1s",
             "execution.checkpointing.storage": "filesystem",
             "execution.checkpointing.dir": self._checkpoints.as_uri(),
             "restart-strategy.type": "fixed-delay",

@@ -67,6 +67,7 @@ class KnownSystem(Adapter):
             leak_bytes_per_s=system.leak,
             cpus_file=str(work.absolute() / "cpus"),
             commits_answered=system.commits == "answered",
+            report_s=system.checkpoint.seconds,
             reconnect_s=system.reconnect.seconds,
         )
         self._process: Child | None = None

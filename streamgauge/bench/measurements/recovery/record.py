@@ -18,6 +18,8 @@ class Struck(Part):
     taken_again_s: float | None = None
     back_s: float | None = None
     peak_age_s: float | None = None
+    calm_age_s: float | None = None  # largest age before the fault
+    calm_cpu_us: float | None = None  # CPU µs per event before the fault; None: not known
     read_again: int | None = None  # rows that it read once more; None: not known
     offered: int = 0
     correct: bool | None = None  # None: the output was not compared
@@ -32,10 +34,17 @@ class Suffered(Part):
     """A fault, and all trials with it."""
 
     fault: Kind
+    interval: str = ""  # of its checkpoints; empty: its own settings hold
     unmeasurable: str = ""  # why it was not brought about
     taken_again_s: Spread | None = None
     back_s: Spread | None = None
+    calm_cpu_us: Spread | None = None
     trials: tuple[Struck, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The fault, and the interval of checkpoints."""
+        return f"{self.fault}, checkpoints every {self.interval}" if self.interval else self.fault
 
     @property
     def valid(self) -> list[Struck]:
@@ -78,6 +87,11 @@ class Suffered(Part):
         return max((one.peak_age_s for one in self.counted if one.peak_age_s is not None), default=None)
 
     @property
+    def calm_age_s(self) -> float | None:
+        """The largest age before the fault of all trials that count."""
+        return max((one.calm_age_s for one in self.counted if one.calm_age_s is not None), default=None)
+
+    @property
     def read_again(self) -> int | None:
         """Most rows that were read once more in a trial."""
         return max((one.read_again for one in self.counted if one.read_again is not None), default=None)
@@ -104,12 +118,12 @@ class Suffered(Part):
     def sentence(self) -> str:
         """Sentence with what the fault costs."""
         if self.void:
-            return f"{self.fault}: {'' if self.unmeasurable else 'void: '}{self.void}"
+            return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
         if self.back_s is None:
-            return f"{self.fault}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
+            return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
-        return f"{self.fault}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
+        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
 
 
 class RecoveryRun(Record):
@@ -122,4 +136,5 @@ class RecoveryRun(Record):
     cut_seconds: float
     max_age_s: float  # it is back while no event waits for longer
     faults: tuple[Suffered, ...] = ()
+    no_intervals: str = ""  # why it was not measured at the intervals of checkpoints that were asked for
     software: dict[str, str] = Field(default_factory=dict)
