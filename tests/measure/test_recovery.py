@@ -209,6 +209,9 @@ class _Killed:
     def strike(self, fault: str) -> None:
         self.asked.append(fault)
 
+    def rescale(self) -> None:
+        self.asked.append("rescale")
+
     def resume(self) -> None:
         self.asked.append("resume")
         if self._problem is not None:
@@ -225,6 +228,8 @@ def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_com
     strike(cast(Adapter, system), Path(), status)
     assert system.asked == ["kill", "resume", "pin"]
     assert strike.resumed_s is not None
+    Strike("rescale", 0.5)(cast(Adapter, system), Path(), status)
+    assert system.asked[3:] == ["rescale", "pin"]
     for problem in (UserError("no port"), OSError(98, "Address already in use")):
         with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$"):
             Strike("kill", 0.5)(cast(Adapter, _Killed(problem)), Path(), status)

@@ -63,7 +63,7 @@ class Strike:
         if self.fault == "cut":
             for link in self._links:
                 link.cut()
-        else:
+        elif self.fault != "rescale":
             system.strike(self.fault)
         self.struck_s = now()
         log.info("  %s after %.1f s", self.fault, self.struck_s)
@@ -74,6 +74,9 @@ class Strike:
         elif self.fault == "kill":
             system.resume()
             system.pin()  # the process that ran before had no more CPUs
+        elif self.fault == "rescale":
+            system.rescale()
+            system.pin()
         self.resumed_s = now()
 
 

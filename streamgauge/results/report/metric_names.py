@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 _NUMBER = r"[\d.e+-]+"
 #: faults of a recovery, and its figures
-_FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link"}
+_FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link", "rescale": "a rescaling"}
 _RECOVERY = {
     "seconds": "time until back after {}",
     "taken_again_seconds": "time until events are taken again after {}",

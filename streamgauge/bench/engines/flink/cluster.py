@@ -107,6 +107,21 @@ class Cluster:
         causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
 
+    def stop_job(self, job: str, patience_s: float = 60.0) -> str:
+        """Stops a job with a savepoint; returns its place. Raises UserError with Flink's reason if it does not stop."""
+        given = {"targetDirectory": self._checkpoints.as_uri(), "drain": False}
+        asked = self.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            told = self.ask("GET", f"/jobs/{job}/savepoints/{asked}")
+            if told["status"]["id"] == "COMPLETED":
+                if place := told["operation"].get("location"):
+                    return str(place)
+                trace = str(told["operation"].get("failure-cause", {}).get("stack-trace", "no reason given"))
+                raise UserError(f"systems.{self._system.name}: Flink made no savepoint: {trace.splitlines()[0]}")
+            time.sleep(0.05)
+        raise UserError(f"systems.{self._system.name}: Flink made no savepoint within {patience_s:.0f} s")
+
     def cancel(self, job: str, patience_s: float = 20.0) -> None:
         """Cancels a job, whatever it is doing, and waits until it has ended."""
         self.ask("PATCH", f"/jobs/{job}?mode=cancel")

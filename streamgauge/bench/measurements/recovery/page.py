@@ -28,7 +28,7 @@ from streamgauge.results.report.charts import Trace, axis, figure, line
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: faults in words
-NAMES = {"kill": "system killed", "restart": "worker killed", "cut": "link cut"}
+NAMES = {"kill": "system killed", "restart": "worker killed", "cut": "link cut", "rescale": "parallelism doubled"}
 _OUTPUTS: dict[bool | None, State] = {True: "good", False: "bad", None: "open"}
 _ROWS = 20
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from streamgauge.base.field_types import Delay, PositiveFloat
 from streamgauge.bench.measurements import Section
 
-Kind = Literal["kill", "restart", "cut"]
+Kind = Literal["kill", "restart", "cut", "rescale"]
 #: within these parts of a trial its fault comes
 EARLIEST, LATEST = 1 / 6, 1 / 3
 #: the shortest interval of checkpoints
@@ -30,7 +30,8 @@ class Recovery(Section):
     )
     faults: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
         default=("kill", "restart", "cut"),
-        description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the link",
+        description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the "
+        "link; rescale: a restart with twice the parallelism",
     )
     checkpoint_intervals: tuple[Delay, ...] = Field(
         default=(),
