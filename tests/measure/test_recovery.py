@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import psutil
-import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.units import Duration
-from streamgauge.bench.driver.conversation import Ended
-from streamgauge.bench.driver.queue import Queue
-from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint
-from streamgauge.bench.engines.spark.connections import endpoints_of, options_of
-from streamgauge.bench.engines.spark.progress import joined, planned_in
-from streamgauge.bench.faults.course import Course, course
-from streamgauge.bench.faults.link import Link
-from streamgauge.bench.faults.strike import Strike, spared
+from streamgauge.bench.driver.system import Capabilities
+from streamgauge.bench.faults.strike import spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, suffered_of
+from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, keep, suffered_of
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
-from streamgauge.records.driver import TrialStatus
-from streamgauge.records.measurement import Sample
 from streamgauge.records.trial import Compared
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
@@ -121,13 +108,7 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     assert kill.sentence == f"kill: void: its answers were {why}"
     figures = {one.metric: one for one in results.read(bench.store.run("r"))}
     assert figures["recovery_kill_wrong"].value == 2
-    for name in ("seconds", "taken_again_seconds", "peak_age"):
-        assert figures[f"recovery_kill_{name}"].text == f"—  void: its answers were {why}"
-    [tiles] = [
-        block for block in cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
-        if isinstance(block, Tiles)
-    ]  # fmt: skip
-    assert tiles.tiles[0] == ("system killed: back after", "—", f"its answers were {why}")
+    assert not figures["recovery_kill_seconds"].valid, "a figure whose output was wrong is void"
 
 
 @pytest.mark.prove
@@ -182,57 +163,6 @@ def test_a_recovery_that_was_killed_leaves_nothing_behind_and_is_measured_again(
     assert RecoveryRun.read(cell / "recovery.json").faults[0].valid
     metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
     assert len(metrics) == len(set(metrics)) == 4
-
-
-def samples(*looks: tuple[float, float, int]) -> list[Sample]:
-    return [Sample(at, age, 0, taken) for at, age, taken in looks]
-
-
-def test_the_course_after_a_strike() -> None:
-    clock = samples((1, 0.1, 0), (3, 1.0, 0), (5, 3.0, 0), (6, 0.2, 0), (8, 0.2, 0), (12, 0.1, 0))
-    handed = samples((1, 0.1, 10), (2, 0.1, 20), (5.5, 3.5, 30), (7, 0.6, 90), (7.5, 0.3, 95), (11, 0.3, 120))
-    assert course(handed, clock, 2.0, 0.5) == Course(3.5, 5.5, 3.5)
-    assert course(handed, clock, 2.0, 9.0) == Course(3.5, 3.5, 3.5), "it was never beyond the bound"
-    assert course(handed[:2], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
-    assert course(handed[:5], clock[:5], 2.0, 0.5) == Course(3.5, None, 3.5), "who knows whether it stays?"
-    last = samples((8, 5.0, 20))  # which the driver adds at the end
-    assert course([*handed[:2], *last], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
-
-
-class _Killed:
-    """Notes what is asked of it; it does not come up again if `problem` is set."""
-
-    def __init__(self, problem: Exception | None = None) -> None:
-        self.asked: list[str] = []
-        self._problem = problem
-
-    def strike(self, fault: str) -> None:
-        self.asked.append(fault)
-
-    def rescale(self) -> None:
-        self.asked.append("rescale")
-
-    def resume(self) -> None:
-        self.asked.append("resume")
-        if self._problem is not None:
-            raise self._problem
-
-    def pin(self) -> None:
-        self.asked.append("pin")
-
-
-def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_come_up_ends_the_trial() -> None:
-    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
-    system = _Killed()
-    strike = Strike("kill", 0.5)
-    strike(cast(Adapter, system), Path(), status)
-    assert system.asked == ["kill", "resume", "pin"]
-    assert strike.resumed_s is not None
-    Strike("rescale", 0.5)(cast(Adapter, system), Path(), status)
-    assert system.asked[3:] == ["rescale", "pin"]
-    for problem in (UserError("no port"), OSError(98, "Address already in use")):
-        with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$"):
-            Strike("kill", 0.5)(cast(Adapter, _Killed(problem)), Path(), status)
 
 
 def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:
@@ -302,6 +232,33 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
 
 
+def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wrong(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, {})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
+    right = Struck(valid=True, struck_s=1.0, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0)
+    wrong = Struck(valid=False, struck_s=1.0, back_s=0.5, correct=False, wrong="output wrong: 8 rows", lost=1200)
+    void = suffered_of("kill", "", [right, wrong])
+    why = "its answers were wrong in 1 of 2: at least 1,200 lost"
+    assert void.sentence == f"kill: void: {why}"
+    RecoveryRun(
+        plan=cell_run.plan_key, fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1,
+        faults=(void,), no_intervals="it has none",
+    ).write(cell_run.directory / "recovery.json")  # fmt: skip
+    keep(cell_run, void, {})
+    figures = {one.metric: one.text for one in results.read(cell_run.run_directory)}
+    assert figures.pop("recovery_kill_wrong") == "1 trials"
+    assert set(figures.values()) == {f"—  void: {why}"}
+    assert len(figures) == 3
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [tiles], [costs, trials], [note] = (
+        [one for one in shown if isinstance(one, kind)] for kind in (Tiles, Table, Note)
+    )  # fmt: skip
+    assert tiles.tiles[0] == ("system killed: back after", "—", why)
+    assert [plain(cell) for cell in costs.rows[0][:5]] == ["system killed", "—", "—", "—", "—"]
+    assert [plain(cell) for cell in trials.rows[1]][2:5] == ["—", "—", "—"]
+    assert note.text == f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none."
+
+
 def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_looked_for() -> None:
     each = ({"kind": "missing", "answers": 3}, {"kind": "with other values", "answers": 9})
     compared: Compared = {"wrong": "w", "expected_rows": 10, "reported_rows": 7, "duplicates": 3}
@@ -343,61 +300,3 @@ def test_a_wrong_section_is_one_line(tmp_path: Path, section: dict[str, Any], wo
         bench_of(tmp_path, section)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, Link(Endpoint("127.0.0.1", server.getsockname()[1])) as link:
-        place = link.endpoint.host, link.endpoint.port
-        near, far = socket.create_connection(place, timeout=5), server.accept()[0]
-        near.sendall(b"there")
-        assert far.recv(9) == b"there"
-        far.sendall(b"back")
-        assert near.recv(9) == b"back"
-        link.cut()
-        assert near.recv(9) == b""
-        assert far.recv(9) == b""
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(place, timeout=5)
-        link.mend()
-        with socket.create_connection(place, timeout=5) as again:
-            again.sendall(b"more")
-            assert server.accept()[0].recv(9) == b"more"
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(place, timeout=5)
-
-
-def test_who_uses_a_link_is_as_patient_as_the_cut_is_long() -> None:
-    with Link(Endpoint("127.0.0.1", 1, token="t"), 40.0) as link:
-        assert link.endpoint.patience_s == 43.0
-        [told] = endpoints_of(options_of((link.endpoint,), "a"))
-    assert told == link.endpoint
-
-
-def test_rows_that_are_read_again_are_counted_once_for_each_time() -> None:
-    queue = Queue()
-    queue.append(pa.RecordBatch.from_pydict({"n": range(10)}), np.zeros(10, np.int64))
-    queue.reveal(1)
-    for start, end in ((0, 4), (4, 8), (2, 6), (6, 10)):
-        queue.read(start, end, 16)
-    assert queue.again == 4 + 2
-
-
-def test_micro_batches_of_a_spark_that_was_started_again_are_joined(tmp_path: Path) -> None:
-    """Batch 1 was told before the kill, 2 is in the checkpoint alone, and 3 was begun before it and ended after it."""
-    offsets = tmp_path / "offsets"
-    offsets.mkdir()
-    for number, row, watermark_ms in ((1, 10, 0), (2, 20, 500), (3, 30, 900)):
-        lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}}), json.dumps({"0": row})]
-        (offsets / str(number)).write_text("\n".join(lines))
-    (offsets / ".3.crc").write_text("crc")
-    before = [{"batch_id": n, "watermark_ms": 0, "ends": [{"0": 10 * n}], "dropped": 0} for n in (0, 1)]
-    after = [{"batch_id": 3, "watermark_ms": 900, "ends": [{"0": 30}], "dropped": 4}]
-    plans = planned_in(tmp_path)
-    assert [one["batch_id"] for one in plans] == [1, 2, 3]
-    batches = joined(plans, before, after)
-    assert [one["batch_id"] for one in batches] == [0, 1, 2, 3]
-    assert [one["ends"] for one in batches] == [[{"0": 10 * n}] for n in range(4)]
-    assert [one["watermark_ms"] for one in batches] == [0, 0, 500, 900]
-    assert [one.get("dropped") for one in batches] == [0, 0, None, 4]
-    without = [one | {"watermark_ms": None} for one in before]
-    assert {one["watermark_ms"] for one in joined(plans, without)} == {None}
