@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from streamgauge.base.field_types import Model, Name
 from streamgauge.base.plugins import Parts
+from streamgauge.base.units import Duration
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
 #: It is text, so that nothing here imports an engine; a model is loaded when a file is checked.
@@ -131,6 +132,10 @@ class System(Model):
     def located(self, base: Path) -> Self:  # noqa: ARG002 - without file names there is nothing to resolve
         """The settings with file names resolved from base, the folder of the benchmark file."""
         return self
+
+    def checkpointing(self, interval: Duration) -> Self | None:  # noqa: ARG002 - not every engine has checkpoints
+        """The settings with checkpoints at that interval; None if they have no such interval."""
+        return None
 
     def reached(self) -> Iterator[Reached]:
         """Yields what the settings name beyond the file, with their own keys."""

@@ -43,8 +43,8 @@ class Result:
     @property
     def text(self) -> str:
         """The value with its claim's mark, its unit and interval, and why it is void; a dash without a value."""
-        if self.value is None:
-            return "—"
-        between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
         void = "" if self.valid else f"  void: {self.reason}"
+        if self.value is None:
+            return f"—{void}"
+        between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
         return f"{mark_of(self.claim)} {self.value:,.6g} {self.unit}{between}{void}".lstrip()

@@ -91,6 +91,21 @@ class EngineBatch(Stretch):
 
 
 @with_config(_OPEN)
+class Differing(TypedDict):
+    """Number of answers that differ in one way: missing, in excess, or with other values."""
+
+    kind: str
+    answers: Whole
+
+
+@with_config(_OPEN)
+class ByKey(TypedDict):
+    """Differences that were found by looking for each answer."""
+
+    each: Sequence[Differing]
+
+
+@with_config(_OPEN)
 class Compared(TypedDict):
     """Comparison of the output with the right answer; only `wrong` is known of an adapter that compares by itself."""
 
@@ -98,6 +113,7 @@ class Compared(TypedDict):
     expected_rows: NotRequired[int | None]
     reported_rows: NotRequired[int | None]
     duplicates: NotRequired[int | None]
+    differences: NotRequired[ByKey]
     expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]
     late_counted: NotRequired[str | None]

@@ -250,9 +250,11 @@ def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, mon
     ("engine", "keys", "faults"),
     [
         ("known", {}, {"kill", "cut", "quota"}),
-        ("spark", {}, {"kill", "cut", "quota"}),
+        ("spark", {}, {"kill", "cut", "rescale", "quota"}),
+        ("spark", {"master": "local[*]"}, {"kill", "cut", "quota"}),
+        ("spark", {"checkpoints": "hdfs://h/c"}, {"cut", "quota"}),
         ("spark", {"master": "local-cluster[1,1,1024]"}, {"kill", "cut", "restart", "quota"}),
-        ("flink", {}, {"kill", "cut", "restart", "quota"}),
+        ("flink", {}, {"kill", "cut", "restart", "rescale", "quota"}),
         ("job", {"bootstrap": "b:1", "command": ["run"]}, {"kill", "quota"}),
     ],
 )

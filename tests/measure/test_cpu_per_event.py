@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.bench.measurements.latency.stage import _cpu_between
+from streamgauge.bench.measurements.latency.stage import cpu_between
 from streamgauge.records.measurement import Sample, TrialObservation
 
 RATE, SECONDS, BEGAN_S = 1_000.0, 20.0, 0.3
@@ -34,11 +34,11 @@ def used(period_s: float, *, commits: bool) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("commits", [False, True])
 @pytest.mark.parametrize("period_s", [0.1, 0.7, 1.0, 2.0])
 def test_rows_in_work_at_the_end_do_not_matter(period_s: float, commits: bool) -> None:
-    found = _cpu_between(used(period_s, commits=commits), offered(period_s))
+    found = cpu_between(used(period_s, commits=commits), offered(period_s))
     assert found == pytest.approx(TRUTH_US, rel=0.01)
 
 
 def test_too_few_hand_overs_tell_nothing() -> None:
-    assert _cpu_between(used(5.0, commits=False), offered(5.0)) is None
-    assert _cpu_between([], offered(1.0)) is None
-    assert _cpu_between([(0.0, 1.0), (1.0, 2.0)], offered(1.0)) is None
+    assert cpu_between(used(5.0, commits=False), offered(5.0)) is None
+    assert cpu_between([], offered(1.0)) is None
+    assert cpu_between([(0.0, 1.0), (1.0, 2.0)], offered(1.0)) is None

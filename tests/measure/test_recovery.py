@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import psutil
-import pyarrow as pa
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.bench.driver.conversation import Ended
-from streamgauge.bench.driver.queue import Queue
-from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint
-from streamgauge.bench.engines.spark.progress import joined, planned_in
-from streamgauge.bench.faults.course import Course, course
-from streamgauge.bench.faults.link import Link
-from streamgauge.bench.faults.strike import Strike, spared
+from streamgauge.base.units import Duration
+from streamgauge.bench.driver.system import Capabilities
+from streamgauge.bench.faults.strike import spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import LOCKS
-from streamgauge.bench.measurements.recovery.record import RecoveryRun
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import instants
+from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, keep, suffered_of
 from streamgauge.bench.search.estimate import spread_of
+from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
-from streamgauge.records.driver import TrialStatus
-from streamgauge.records.measurement import Sample
+from streamgauge.config.systems import settings_of
+from streamgauge.records.trial import Compared
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -81,7 +73,7 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
         [trial] = fault.trials
         assert (trial.valid, trial.correct, trial.lost, trial.doubled) == (True, True, 0, 0), trial
         assert trial.struck_s is not None
-        assert 3.5 <= trial.struck_s <= 7.3
+        assert 14 / 6 <= trial.struck_s <= 14 / 3 + 0.3
         assert trial.taken_again_s == pytest.approx(pause_s, abs=0.4)
         assert trial.peak_age_s == pytest.approx(pause_s, abs=0.4)
         assert trial.back_s == pytest.approx(2 * pause_s - 0.5, abs=1.0)
@@ -111,11 +103,37 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     bench = bench_of(tmp_path, section, commits="taken", delay="500ms", restart="1s")
     [kill] = recovered(bench).faults
     assert [one.correct for one in kill.trials] == [False, False]
-    assert all(one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
-    assert kill.sentence.endswith(f"wrong in 2 of 2: {sum(one.lost or 0 for one in kill.trials):,} lost")
-    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
-    assert figures["recovery_kill_wrong"]["value"] == 2
-    assert not figures["recovery_kill_seconds"]["valid"], "a figure whose output was wrong is void"
+    assert all(not one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
+    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost"
+    assert kill.sentence == f"kill: void: its answers were {why}"
+    figures = {one.metric: one for one in results.read(bench.store.run("r"))}
+    assert figures["recovery_kill_wrong"].value == 2
+    assert not figures["recovery_kill_seconds"].valid, "a figure whose output was wrong is void"
+
+
+@pytest.mark.prove
+def test_a_longer_interval_of_checkpoints_makes_a_system_read_more_again(tmp_path: Path) -> None:
+    """A kill finds rows of half an interval that are taken and not committed, on average."""
+    section = {"seconds": 13, "repeats": 2, "faults": ["kill"], "checkpoint_intervals": ["200ms", "2s"]}
+    bench = bench_of(tmp_path, section, restart="600ms")
+    run = recovered(bench)
+    often, seldom = run.faults
+    assert (often.name, seldom.name) == ("kill, checkpoints every 200ms", "kill, checkpoints every 2s")
+    for one, interval_s in ((often, 0.2), (seldom, 2.0)):
+        assert [(trial.valid, trial.correct) for trial in one.trials] == [(True, True)] * 2, one.sentence
+        assert all((trial.read_again or 0) <= 4000 * (interval_s + 0.5) for trial in one.trials)
+        assert one.calm_age_s is not None
+        assert one.calm_age_s < 0.5
+        assert one.calm_cpu_us is None, "it tells no CPU time in a trial"
+    assert (often.read_again or 0) < (seldom.read_again or 0)
+    figures = {one.metric: one for one in results.read(bench.store.run("r"))}
+    seldom_s = figures["recovery_kill_seconds_at_checkpoints_every_2s"]
+    assert (seldom_s.value, seldom_s.valid) == (seldom.back_s and seldom.back_s.value, True)
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    _, costs, _ = [block for block in shown if isinstance(block, Table)]
+    assert [[plain(cell) for cell in row[:3]] for row in costs.rows] == [
+        ["system killed", "200ms", "—"], ["system killed", "2s", "—"],
+    ]  # fmt: skip
 
 
 @pytest.mark.prove
@@ -147,58 +165,25 @@ def test_a_recovery_that_was_killed_leaves_nothing_behind_and_is_measured_again(
     assert len(metrics) == len(set(metrics)) == 4
 
 
-def samples(*looks: tuple[float, float, int]) -> list[Sample]:
-    return [Sample(at, age, 0, taken) for at, age, taken in looks]
-
-
-def test_the_course_after_a_strike() -> None:
-    clock = samples((1, 0.1, 0), (3, 1.0, 0), (5, 3.0, 0), (6, 0.2, 0), (8, 0.2, 0), (12, 0.1, 0))
-    handed = samples((1, 0.1, 10), (2, 0.1, 20), (5.5, 3.5, 30), (7, 0.6, 90), (7.5, 0.3, 95), (11, 0.3, 120))
-    assert course(handed, clock, 2.0, 0.5) == Course(3.5, 5.5, 3.5)
-    assert course(handed, clock, 2.0, 9.0) == Course(3.5, 3.5, 3.5), "it was never beyond the bound"
-    assert course(handed[:2], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
-    assert course(handed[:5], clock[:5], 2.0, 0.5) == Course(3.5, None, 3.5), "who knows whether it stays?"
-    last = samples((8, 5.0, 20))  # which the driver adds at the end
-    assert course([*handed[:2], *last], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
-
-
-class _Killed:
-    """Notes what is asked of it; it does not come up again if `problem` is set."""
-
-    def __init__(self, problem: Exception | None = None) -> None:
-        self.asked: list[str] = []
-        self._problem = problem
-
-    def strike(self, fault: str) -> None:
-        self.asked.append(fault)
-
-    def resume(self) -> None:
-        self.asked.append("resume")
-        if self._problem is not None:
-            raise self._problem
-
-    def pin(self) -> None:
-        self.asked.append("pin")
-
-
-def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_come_up_ends_the_trial() -> None:
-    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
-    system = _Killed()
-    strike = Strike("kill", 0.5)
-    strike(cast(Adapter, system), Path(), status)
-    assert system.asked == ["kill", "resume", "pin"]
-    assert strike.resumed_s is not None
-    for problem in (UserError("no port"), OSError(98, "Address already in use")):
-        with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$"):
-            Strike("kill", 0.5)(cast(Adapter, _Killed(problem)), Path(), status)
-
-
 def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:
-    section = Recovery(seconds=40, repeats=50)
+    section = Recovery(seconds=60, repeats=50)
     first = instants(section, "kill")
     assert first == instants(section, "kill")
     assert all(10 <= at_s <= 20 for at_s in first)
     assert len({*first, *instants(section, "cut"), *instants(section.model_copy(update={"seed": 2}), "kill")}) == 150
+
+
+def test_a_fault_takes_two_minutes_at_most_where_the_file_says_nothing_else(tmp_path: Path) -> None:
+    usual = timing.USUAL
+
+    def seconds(*faults: str) -> int:
+        bench = write_bench(tmp_path, recovery={"rate": 1.0, **({"faults": faults} if faults else {})})
+        return round(timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) - 2 * usual.start_s)
+
+    assert seconds("kill") <= 120
+    assert seconds() <= 3 * 120
+    once, section = timing.recovery_seconds(bench_of(tmp_path, {}).benchmark), {"checkpoint_intervals": ["1s", "5s"]}
+    assert timing.recovery_seconds(bench_of(tmp_path, section).benchmark) == 2 * once
 
 
 def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
@@ -211,6 +196,78 @@ def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
     assert spread.interval is not None
 
 
+@pytest.mark.parametrize(
+    ("engine", "keys", "changed"),
+    [
+        ("flink", {"conf": {"a.b": "1"}}, {"conf": {"a.b": "1", "execution.checkpointing.interval": "5000ms"}}),
+        ("spark", {}, {"trigger": "5s"}),
+        ("spark", {"mode": "real-time", "link": "jvm", "state_store": "rocksdb"}, None),
+        ("known", {"commits": "answered"}, {"checkpoint": "5s"}),
+        ("known", {}, None),
+        ("job", {"bootstrap": "b:1", "command": ["run"]}, None),
+    ],
+)
+def test_an_engine_has_an_interval_of_checkpoints_or_none(
+    engine: str, keys: dict[str, Any], changed: dict[str, Any] | None
+) -> None:
+    system = settings_of(engine).model_validate({"name": "s", "engine": engine, **keys})
+    [(interval, made)] = checkpointing(system, Recovery(checkpoint_intervals=(Duration.parse("5s"),))).items()
+    assert interval == ("" if changed is None else "5s")
+    given = {"name": "s", "engine": engine, **keys, **(changed or {})}
+    assert made == settings_of(engine).model_validate(given)
+
+
+def test_times_count_only_if_all_answers_are_right() -> None:
+    right, late = Struck(valid=True, back_s=2.0, peak_age_s=3.0, correct=True), Struck(valid=True, correct=True)
+    copies = right.model_copy(update={"doubled": 7, "by_key": True})
+    wrong = Struck(valid=False, back_s=0.5, correct=False, wrong="output wrong", lost=1200, by_key=True)
+    whole, one_late, with_copies, void = (
+        suffered_of("kill", "", trials)
+        for trials in ([right, right], [right, late], [copies, right], [right, wrong])
+    )  # fmt: skip
+    assert whole.back_s is not None
+    assert (whole.void, one_late.back_s, one_late.not_back) == ("", None, 1)
+    assert (whole.answers, with_copies.answers) == ("right", "right, 7 doubled")
+    assert (void.back_s, void.peak_age_s, void.not_back) == (None, None, 0)
+    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
+
+
+def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wrong(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, {})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
+    right = Struck(valid=True, struck_s=1.0, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0)
+    wrong = Struck(valid=False, struck_s=1.0, back_s=0.5, correct=False, wrong="output wrong: 8 rows", lost=1200)
+    void = suffered_of("kill", "", [right, wrong])
+    why = "its answers were wrong in 1 of 2: at least 1,200 lost"
+    assert void.sentence == f"kill: void: {why}"
+    RecoveryRun(
+        plan=cell_run.plan_key, fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1,
+        faults=(void,), no_intervals="it has none",
+    ).write(cell_run.directory / "recovery.json")  # fmt: skip
+    keep(cell_run, void, {})
+    figures = {one.metric: one.text for one in results.read(cell_run.run_directory)}
+    assert figures.pop("recovery_kill_wrong") == "1 trials"
+    assert set(figures.values()) == {f"—  void: {why}"}
+    assert len(figures) == 3
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [tiles], [costs, trials], [note] = (
+        [one for one in shown if isinstance(one, kind)] for kind in (Tiles, Table, Note)
+    )  # fmt: skip
+    assert tiles.tiles[0] == ("system killed: back after", "—", why)
+    assert [plain(cell) for cell in costs.rows[0][:5]] == ["system killed", "—", "—", "—", "—"]
+    assert [plain(cell) for cell in trials.rows[1]][2:5] == ["—", "—", "—"]
+    assert note.text == f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none."
+
+
+def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_looked_for() -> None:
+    each = ({"kind": "missing", "answers": 3}, {"kind": "with other values", "answers": 9})
+    compared: Compared = {"wrong": "w", "expected_rows": 10, "reported_rows": 7, "duplicates": 3}
+    assert differing(compared | {"differences": {"each": each}}) == (3, 3, True)
+    assert differing(compared) == (3, 0, False)
+    assert differing(compared | {"reported_rows": 12}) == (0, 2, False)
+    assert differing({"wrong": "w"}) == differing(None) == (None, None, False)
+
+
 def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:
     declared = Capabilities(faults=frozenset({"kill"}), spared={"restart": "it has no worker"})
     assert [spared(declared, fault) for fault in ("kill", "restart", "cut")] == [
@@ -221,16 +278,20 @@ def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:
 def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
     bench, usual = bench_of(tmp_path, {"seconds": 40}), timing.USUAL
     assert "recovery" in [stage.name for stage in stages_of(bench.benchmark)]
-    assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) == 9 * 30 + 2 * usual.start_s
+    before_s, cut_s, other_s = 2 * usual.start_s, 10 + 2 + 3.5, 10 + usual.start_s + 3.5
+    expected_s = pytest.approx(before_s + 3 * (cut_s + 2 * other_s))
+    assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) == expected_s
     assert "recovery" not in [stage.name for stage in stages_of(write_bench(tmp_path).benchmark)]
 
 
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        ({"cut_seconds": 40}, "cut_seconds: found 40, allowed: less than 30, half of `seconds`"),
+        ({"cut_seconds": 40}, "cut_seconds: found 40, allowed: less than 40, two thirds of `seconds`"),
         ({"faults": ["kill", "kill"]}, "faults: found kill, kill, allowed: each of them once"),
         ({"faults": ["quota"]}, "quota"),
+        ({"checkpoint_intervals": ["1s", "20s"]}, "checkpoint_intervals: found 20s, allowed: from 0.1 s to 10 s"),
+        ({"checkpoint_intervals": ["1s", "1000ms"]}, "checkpoint_intervals: found one of them twice"),
         ({"faults": []}, "faults"),
     ],
 )
@@ -239,54 +300,3 @@ def test_a_wrong_section_is_one_line(tmp_path: Path, section: dict[str, Any], wo
         bench_of(tmp_path, section)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, Link(Endpoint("127.0.0.1", server.getsockname()[1])) as link:
-        place = link.endpoint.host, link.endpoint.port
-        near, far = socket.create_connection(place, timeout=5), server.accept()[0]
-        near.sendall(b"there")
-        assert far.recv(9) == b"there"
-        far.sendall(b"back")
-        assert near.recv(9) == b"back"
-        link.cut()
-        assert near.recv(9) == b""
-        assert far.recv(9) == b""
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(place, timeout=5)
-        link.mend()
-        with socket.create_connection(place, timeout=5) as again:
-            again.sendall(b"more")
-            assert server.accept()[0].recv(9) == b"more"
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(place, timeout=5)
-
-
-def test_rows_that_are_read_again_are_counted_once_for_each_time() -> None:
-    queue = Queue()
-    queue.append(pa.RecordBatch.from_pydict({"n": range(10)}), np.zeros(10, np.int64))
-    queue.reveal(1)
-    for start, end in ((0, 4), (4, 8), (2, 6), (6, 10)):
-        queue.read(start, end, 16)
-    assert queue.again == 4 + 2
-
-
-def test_micro_batches_of_a_spark_that_was_started_again_are_joined(tmp_path: Path) -> None:
-    """Batch 1 was told before the kill, 2 is in the checkpoint alone, and 3 was begun before it and ended after it."""
-    offsets = tmp_path / "offsets"
-    offsets.mkdir()
-    for number, row, watermark_ms in ((1, 10, 0), (2, 20, 500), (3, 30, 900)):
-        lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}}), json.dumps({"0": row})]
-        (offsets / str(number)).write_text("\n".join(lines))
-    (offsets / ".3.crc").write_text("crc")
-    before = [{"batch_id": n, "watermark_ms": 0, "ends": [{"0": 10 * n}], "dropped": 0} for n in (0, 1)]
-    after = [{"batch_id": 3, "watermark_ms": 900, "ends": [{"0": 30}], "dropped": 4}]
-    plans = planned_in(tmp_path)
-    assert [one["batch_id"] for one in plans] == [1, 2, 3]
-    batches = joined(plans, before, after)
-    assert [one["batch_id"] for one in batches] == [0, 1, 2, 3]
-    assert [one["ends"] for one in batches] == [[{"0": 10 * n}] for n in range(4)]
-    assert [one["watermark_ms"] for one in batches] == [0, 0, 500, 900]
-    assert [one.get("dropped") for one in batches] == [0, 0, None, 4]
-    without = [one | {"watermark_ms": None} for one in before]
-    assert {one["watermark_ms"] for one in joined(plans, without)} == {None}

@@ -30,6 +30,10 @@ from streamgauge.results.report.metric_names import for_people
         ("scaling_cores_for_100000_per_s", "CPUs for 100000 events/s"),
         ("recovery_kill_seconds", "time until back after a kill"),
         ("recovery_restart_taken_again_seconds", "time until events are taken again after a worker's death"),
+        (
+            "recovery_kill_cpu_us_per_event_at_checkpoints_every_500ms",
+            "CPU per event before a kill, with checkpoints every 500ms",
+        ),
         ("recovery_cut_wrong", "trials with wrong answers after a cut of the link"),
         ("my_own_metric", "my own metric"),
     ],

@@ -42,6 +42,7 @@ class Endpoint:
     partitions: int = 1
     token: str = ""
     cafile: str | None = None  # a certificate to trust; with it the connection uses TLS
+    patience_s: float = 3.0  # a link tries for so long to reach it, as a network may be away for a while
 
     @property
     def address(self) -> str:
@@ -64,8 +65,9 @@ class TrialSetup:
 
 
 #: kill ends the engine as a crash would, and so the trial unless it is resumed; restart ends a worker, which the engine
-#: starts again; cut breaks its link to the driver for a while; quota gives its warm processes fewer CPUs
-Fault = Literal["kill", "restart", "cut", "quota"]
+#: starts again; cut breaks its link to the driver for a while; rescale stops its query, which goes on with twice the
+#: parallelism; quota gives its warm processes fewer CPUs
+Fault = Literal["kill", "restart", "cut", "rescale", "quota"]
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,13 @@ class Adapter(ABC):
         Raises UserError, one line, if it does not come up.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot go on with a trial after it was killed")
+
+    def rescale(self) -> None:
+        """Stops the query, and goes on with its trial from what it keeps, with twice the parallelism.
+
+        The next trial has the parallelism of the settings. Raises UserError, one line, if it does not come up.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot change the parallelism in a trial")
 
 
 class Answering(Adapter):

@@ -38,7 +38,7 @@ class Strike:
         """Yields the endpoints that the system is given in this trial: those of links, if they shall be cut."""
         with ExitStack() as stack:
             if self.fault == "cut":
-                self._links = tuple(stack.enter_context(Link(endpoint)) for endpoint in endpoints)
+                self._links = tuple(stack.enter_context(Link(one, self._cut_s)) for one in endpoints)
             yield tuple(link.endpoint for link in self._links) or endpoints
 
     def __call__(self, system: Adapter, _work: Path, status: TrialStatus) -> None:
@@ -63,7 +63,7 @@ class Strike:
         if self.fault == "cut":
             for link in self._links:
                 link.cut()
-        else:
+        elif self.fault != "rescale":
             system.strike(self.fault)
         self.struck_s = now()
         log.info("  %s after %.1f s", self.fault, self.struck_s)
@@ -74,6 +74,9 @@ class Strike:
         elif self.fault == "kill":
             system.resume()
             system.pin()  # the process that ran before had no more CPUs
+        elif self.fault == "rescale":
+            system.rescale()
+            system.pin()
         self.resumed_s = now()
 
 

@@ -10,9 +10,10 @@ from functools import cache
 from typing import cast
 
 from streamgauge.base.live import about
+from streamgauge.bench.faults import course
 from streamgauge.bench.measurements import OwnSection, function_of, package_of
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
-from streamgauge.bench.measurements.recovery.section import Recovery
+from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
@@ -151,12 +152,20 @@ def _until_live_s(benchmark: Benchmark, section: Catchup, pace: Pace) -> float:
 
 
 def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
-    """Estimates the seconds of a cell's trials with faults; at the longest, each leaves the system to be replaced."""
+    """Estimates the seconds of a cell's trials with faults; at the longest, each leaves the system to be replaced.
+
+    A trial ends once the system was back for a while. It is away for as long as it takes to start, or its link is.
+    """
     section = benchmark.sections["recovery"]
     assert isinstance(section, Recovery)
-    before_s, trials = pace.start_s + pace.warm * benchmark.search.warmup_seconds, section.repeats * len(section.faults)
-    starts, part = (trials, 1.0) if pace == LONGEST else (1, 0.75)  # a trial ends once the system was back for a while
-    return pace.start_s + starts * before_s + trials * part * section.seconds
+    before_s = pace.start_s + pace.warm * benchmark.search.warmup_seconds
+    systems = len(section.checkpoint_intervals) or 1
+    if pace == LONGEST:
+        return systems * (pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds))
+    whole_s = (EARLIEST + LATEST) / 2 * section.seconds + benchmark.search.max_age.seconds + course.STAYS_S
+    away_s = {fault: section.cut_seconds if fault == "cut" else pace.start_s for fault in section.faults}
+    trials_s = sum(min(section.seconds, whole_s + away) for away in away_s.values())
+    return systems * (pace.start_s + before_s + section.repeats * trials_s)
 
 
 def regressions_seconds(benchmark: Benchmark) -> float:

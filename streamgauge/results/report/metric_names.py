@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 _NUMBER = r"[\d.e+-]+"
 #: faults of a recovery, and its figures
-_FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link"}
+_FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link", "rescale": "a rescaling"}
 _RECOVERY = {
     "seconds": "time until back after {}",
     "taken_again_seconds": "time until events are taken again after {}",
     "peak_age": "peak age after {}",
+    "cpu_us_per_event": "CPU per event before {}",
     "wrong": "trials with wrong answers after {}",
 }
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
@@ -38,7 +39,10 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (rf"scaling_efficiency_at_({_NUMBER})", lambda m: f"efficiency on {_cpus(m[1])}"),
     (r"scaling_(contention|coherency)", lambda m: f"{m[1]} of the scalability law"),
     (rf"scaling_cores_for_({_NUMBER})_per_s", lambda m: f"CPUs for {_rate(m[1])}"),
-    (rf"recovery_({'|'.join(_FAULTS)})_({'|'.join(_RECOVERY)})", lambda m: _RECOVERY[m[2]].format(_FAULTS[m[1]])),
+    (
+        rf"recovery_({'|'.join(_FAULTS)})_({'|'.join(_RECOVERY)})(?:_at_checkpoints_every_(\w+))?",
+        lambda m: f"{_RECOVERY[m[2]].format(_FAULTS[m[1]])}{_every(m[3])}",
+    ),
     (r"query_seconds", lambda _: "query time"),
     (r"output_rows", lambda _: "rows of the answer"),
     (r"output_hash", lambda _: "hash of the answer"),
@@ -67,6 +71,10 @@ def _rate(number: str) -> str:
 
 def _cpus(number: str) -> str:
     return "1 CPU" if number == "1" else f"{number} CPUs"
+
+
+def _every(interval: str | None) -> str:
+    return f", with checkpoints every {interval}" if interval else ""
 
 
 def _at(percent: str | None) -> str:

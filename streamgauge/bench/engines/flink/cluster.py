@@ -19,7 +19,7 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.bench.engines.flink.settings import FlinkSettings, nested
+from streamgauge.bench.engines.flink.settings import INTERVAL, FlinkSettings, nested
 from streamgauge.bench.engines.processes import Session
 
 START_SECONDS = 120.0
@@ -106,6 +106,21 @@ class Cluster:
         trace = str(entries[0].get("stacktrace") or "no reason given")
         causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
         return (causes[-1] if causes else trace.splitlines()[0])[:300]
+
+    def stop_job(self, job: str, patience_s: float = 60.0) -> str:
+        """Stops a job with a savepoint; returns its place. Raises UserError with Flink's reason if it does not stop."""
+        given = {"targetDirectory": self._checkpoints.as_uri(), "drain": False}
+        asked = self.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            told = self.ask("GET", f"/jobs/{job}/savepoints/{asked}")
+            if told["status"]["id"] == "COMPLETED":
+                if place := told["operation"].get("location"):
+                    return str(place)
+                trace = str(told["operation"].get("failure-cause", {}).get("stack-trace", "no reason given"))
+                raise UserError(f"systems.{self._system.name}: Flink made no savepoint: {trace.splitlines()[0]}")
+            time.sleep(0.05)
+        raise UserError(f"systems.{self._system.name}: Flink made no savepoint within {patience_s:.0f} s")
 
     def cancel(self, job: str, patience_s: float = 20.0) -> None:
         """Cancels a job, whatever it is doing, and waits until it has ended."""
@@ -199,7 +214,7 @@ class Cluster:
             # twice what a job needs: the last one may still be ending
             "taskmanager.numberOfTaskSlots": 2 * self._system.parallelism,
             "state.backend.type": "rocksdb" if self._system.state_store == "rocksdb" else "hashmap",
-            "execution.checkpointing.interval": "1s",
+            INTERVAL: "1s",
             "execution.checkpointing.storage": "filesystem",
             "execution.checkpointing.dir": self._checkpoints.as_uri(),
             "restart-strategy.type": "fixed-delay",

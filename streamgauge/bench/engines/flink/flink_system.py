@@ -35,7 +35,9 @@ _JOINS_NOTHING = (
 class FlinkSystem(Answering):
     """Flink under test; driver/system.py says what each method does."""
 
-    capabilities = Capabilities(continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut", "quota"}))
+    capabilities = Capabilities(
+        continuous=True, pins=True, faults=frozenset({"kill", "restart", "cut", "rescale", "quota"})
+    )
     late_rules = queries.ANY_QUERY
 
     def __init__(self, system: FlinkSettings, work: Path) -> None:
@@ -43,7 +45,7 @@ class FlinkSystem(Answering):
         self._system = system
         self._cluster: Cluster | None = None
         self._given = Given(system.cpus)
-        self._job = ""
+        self._job, self._parallelism = "", system.parallelism
         self._setup: TrialSetup | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
         self._is_resumed = False  # in this trial
@@ -67,10 +69,11 @@ class FlinkSystem(Answering):
         assert self._cluster is not None, "start first"
         setup.work.mkdir(parents=True, exist_ok=True)
         self.failure, self._job, self._setup, self._is_resumed = None, "", setup, False
+        self._parallelism = self._system.parallelism
         self._cpu = self._cluster.session.cpu_seconds()
         self._cluster.session.forget_peak()
         try:
-            self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._system.parallelism)
+            self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._parallelism)
             self._wait_until_running()
             for endpoint in setup.endpoints:
                 with Connection(endpoint, setup.attempt) as wire:
@@ -128,16 +131,27 @@ class FlinkSystem(Answering):
 
     def resume(self) -> None:
         """Starts a new cluster, and the job from the last checkpoint of the old one."""
-        cluster, setup = self._cluster, self._setup
-        assert cluster is not None, "begin a trial first"
-        assert setup is not None, "begin a trial first"
-        saved = cluster.last_checkpoint(self._job)
+        assert self._cluster is not None, "begin a trial first"
+        saved = self._cluster.last_checkpoint(self._job)
         self.stop()
         self.start()
+        self._cpu = 0.0
+        self._go_on(saved)
+
+    def rescale(self) -> None:
+        """Stops the job with a savepoint, and starts it from there; its slots are enough for twice the parallelism."""
+        assert self._cluster is not None, "begin a trial first"
+        saved = self._cluster.stop_job(self._job)
+        self._parallelism *= 2
+        self._go_on(saved)
+
+    def _go_on(self, saved: str | None) -> None:
+        """Starts the trial's job again, from that place."""
+        setup, self._is_resumed = self._setup, True
+        assert setup is not None, "begin a trial first"
+        assert self._cluster is not None, "begin a trial first"
         spec = Spec.of(setup.workload, setup.columns, whole=True)
-        assert self._cluster is not None
-        self._cpu, self._is_resumed = 0.0, True
-        self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._system.parallelism, saved)
+        self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._parallelism, saved)
 
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._cluster is None else self._cluster.session.frozen()
@@ -209,7 +223,7 @@ class FlinkSystem(Answering):
         queues = sum(endpoint.partitions for endpoint in setup.endpoints)
         if find(setup.workload.query).late == "never":
             files = []  # no operator looks at a watermark
-        elif self._system.parallelism > 1 and queues > 1:
+        elif self._parallelism > 1 and queues > 1:
             return []
         streams = find(setup.workload.query).streams  # of which each is the whole stream
         lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]

@@ -11,10 +11,13 @@ from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import ASIDE, tools
+from streamgauge.base.units import Duration
 from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"
+#: Flink's key for the interval of checkpoints
+INTERVAL = "execution.checkpointing.interval"
 
 
 def nested(flat: Mapping[str, object]) -> dict[str, Any]:
@@ -75,6 +78,10 @@ class FlinkSettings(System):
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, flink_home=self.flink_home))
+
+    def checkpointing(self, interval: Duration) -> Self:
+        conf = {**self.conf, INTERVAL: f"{round(1000 * interval.seconds)}ms"}
+        return self.model_copy(update={"conf": conf})
 
     def reached(self) -> Iterator[Reached]:
         if self.flink_home:

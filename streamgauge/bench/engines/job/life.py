@@ -25,6 +25,7 @@ MOST_STARVED = 0.25
 #: why a trial of a job takes no other fault
 SPARED: dict[Fault, str] = {
     "restart": "its command starts what runs within it",
+    "rescale": "its command alone knows its parallelism",
     "cut": "a broker, which is not ours to cut, stands between driver and job",
 }
 

@@ -55,7 +55,7 @@ class KnownSystem(Adapter):
         self.capabilities = Capabilities(
             continuous=behaviour.continuous,
             faults=frozenset({"kill", "cut", "quota"}),
-            spared={"restart": "it has no worker"},
+            spared={"restart": "it has no worker", "rescale": "it has no parallelism"},
         )
         self._restart_s, self._counts = system.restart.seconds, system.commits == "answered"
         self._wired = Wired(
@@ -67,6 +67,7 @@ class KnownSystem(Adapter):
             leak_bytes_per_s=system.leak,
             cpus_file=str(work.absolute() / "cpus"),
             commits_answered=system.commits == "answered",
+            report_s=system.checkpoint.seconds,
             reconnect_s=system.reconnect.seconds,
         )
         self._process: Child | None = None

@@ -30,7 +30,6 @@ from streamgauge.bench.search.behaviour import Behaviour, Process
 
 T = TypeVar("T")
 POLL_S = 0.001
-EPOCH_S = 0.5
 RECONNECT_S = 0.05
 #: for each driver process, the first row of each of its queues that was not taken
 Position = list[list[int]]
@@ -49,6 +48,7 @@ class Wired:
     worked_s: float = 0.0  # how long it has worked in earlier trials
     cpus_file: str = ""  # tells on how many CPUs it works; without the file on one
     commits_answered: bool = False  # it commits rows once it has reported them, not once it has taken them
+    report_s: float = 0.5  # time between two reports
     reconnect_s: float = 0.0  # for so long it tries to reach a driver that is away
 
 
@@ -206,7 +206,7 @@ class Service:
                 if not wired.commits_answered:
                     self._commit(self._position)
                 rows, batches, idle = rows + taken, batches + 1, False
-            if time.monotonic() - self._reported_s > EPOCH_S:
+            if time.monotonic() - self._reported_s > wired.report_s:
                 self._leaked.append(b"x" * round(wired.leak_bytes_per_s * (time.monotonic() - self._reported_s)))
                 self._report()
             pause = wired.interval_s - (time.monotonic() - now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -46,6 +46,10 @@ class KnownSettings(System):
         description="instant at which it commits rows: once it has taken them, so a kill loses answers, or once it "
         "has answered them",
     )
+    checkpoint: Delay = Field(
+        default=Duration.parse("500ms"),
+        description="time between two of its reports; with commits: answered, it commits what it reports",
+    )
     reconnect: Delay = Field(default=Duration(0), description="time for which it tries to reach a driver that is away")
     continuous: bool = Field(default=False, description="row by row, without micro-batches")
     pipeline: Delay = Field(
@@ -57,3 +61,6 @@ class KnownSettings(System):
         default=0.0, description="the σ of the scalability law that its capacity, that of one CPU, follows on others"
     )
     coherency: Annotated[float, Field(ge=0, lt=1)] = Field(default=0.0, description="the κ of that law")
+
+    def checkpointing(self, interval: Duration) -> Self | None:
+        return self.model_copy(update={"checkpoint": interval}) if self.commits == "answered" else None

@@ -12,7 +12,6 @@ from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.oracle.checksum import result_columns, salt
 
 T = TypeVar("T")
-PATIENCE_S = 3.0  # how long an unreachable driver is tried again
 
 #: (pid, endpoint) -> attempt and its connection; the pid, because a forked worker must not share a socket
 _held: dict[tuple[int, Endpoint], tuple[str, Connection]] = {}
@@ -21,22 +20,24 @@ _clocks: dict[tuple[int, Endpoint], tuple[str, tuple[int, int]]] = {}
 
 
 def endpoints_of(options: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """Reads endpoints from the options endpoints ("host:port,host:port"), token and cafile. Raises ValueError."""
+    """Reads endpoints from the options that `options_of` makes. Raises ValueError."""
     token, cafile = options.get("token", ""), options.get("cafile") or None
+    patience_s = float(options.get("patience_s") or Endpoint.patience_s)
     endpoints = []
     for address in options.get("endpoints", "").split(","):
         host, colon, port = address.strip().rpartition(":")
         if not colon or not port.isdigit():
             raise ValueError(f"option endpoints: found {address!r}, allowed: host:port,host:port")
-        endpoints.append(Endpoint(host, int(port), token=token, cafile=cafile))
+        endpoints.append(Endpoint(host, int(port), token=token, cafile=cafile, patience_s=patience_s))
     return tuple(endpoints)
 
 
 def options_of(endpoints: tuple[Endpoint, ...], attempt: str) -> dict[str, str]:
-    """Options of the source and the sink: the inverse of endpoints_of."""
+    """Options of the source and the sink: endpoints ("host:port,host:port") and what they share."""
     options = {
         "endpoints": ",".join(endpoint.address for endpoint in endpoints),
         "token": endpoints[0].token,
+        "patience_s": str(endpoints[0].patience_s),
         "attempt": attempt,
     }
     return options | ({"cafile": endpoints[0].cafile} if endpoints[0].cafile else {})
@@ -60,7 +61,7 @@ def connection(endpoint: Endpoint, attempt: str) -> Connection:
 
 
 def _connected(endpoint: Endpoint, attempt: str) -> Connection:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + endpoint.patience_s
     while True:
         try:
             return Connection(endpoint, attempt)

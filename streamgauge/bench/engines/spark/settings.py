@@ -94,6 +94,10 @@ class SparkSettings(System):
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
 
+    def checkpointing(self, interval: Duration) -> Self | None:
+        """The settings with micro-batches at that interval, as each one is a checkpoint; None in Real-time Mode."""
+        return self.model_copy(update={"trigger": interval}) if self.mode == "micro-batch" else None
+
     def reached(self) -> Iterator[Reached]:
         for key, path in (("spark_home", self.spark_home), ("python", self.python)):
             if path:

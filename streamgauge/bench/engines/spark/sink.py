@@ -88,7 +88,7 @@ class Tally(WriterCommitMessage):
 class MeasuringSink(DataSource):
     """The sink as a data source of Spark.
 
-    Options: endpoints, token, cafile, attempt; output: a directory for the result rows, one file per task and epoch.
+    Options: those of `options_of`; output: a directory for the result rows, one file per task and epoch.
     """
 
     @classmethod

@@ -22,7 +22,7 @@ Offsets = dict[str, int]  # global partition number (text, as JSON requires) -> 
 class Link(DataSource):
     """The source as a data source of Spark.
 
-    Options: endpoints, token, cafile, attempt; columns (DDL; default: as the driver says); batch_rows (default: no
+    Options: those of `options_of`; columns (DDL; default: as the driver says); batch_rows (default: no
     limit); role: `alone`; where a query reads the stream more than once, `lead` for one reader, `follow` for others.
     """
 

@@ -23,6 +23,7 @@ from streamgauge.bench.engines.processes import Session
 from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
+from streamgauge.bench.engines.spark.faults import doubled, spared_by
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
@@ -52,8 +53,8 @@ class SparkSystem(Adapter):
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)
         self._system = system
-        spared = _spared(system)
-        faults: set[Fault] = {"kill", "restart", "cut", "quota"}
+        spared = spared_by(system)
+        faults: set[Fault] = {"kill", "restart", "cut", "rescale", "quota"}
         self.capabilities = Capabilities(
             continuous=system.mode == "real-time", pins=True, faults=frozenset(faults - {*spared}), spared=spared
         )
@@ -66,7 +67,7 @@ class SparkSystem(Adapter):
         self._cpu = 0.0
         self._next_look = 0.0
         self._library: Path | None = None
-        self._begun = False
+        self._begun, self._is_rescaled = False, False
         self._setup: TrialSetup | None = None
         self._before: list[dict[str, Any]] = []  # micro-batches of the trial before the system was killed in it
         system.jars()
@@ -175,6 +176,8 @@ class SparkSystem(Adapter):
         if "one_watermark" in answer:
             figures["rules"] = self._rules(self._spec, answer["one_watermark"])
         figures["failure"] = figures.get("failure") or self.failure or answer.get("error")
+        if self._is_rescaled:
+            self.stop()  # the next trial has a process with the threads of the settings
         return figures
 
     def pin(self) -> None:
@@ -200,6 +203,16 @@ class SparkSystem(Adapter):
         self.stop()
         self.start()
         self._begin(self._setup, self._spec, resumed=True)
+
+    def rescale(self) -> None:
+        """Kills Spark, and starts it with twice the threads. The checkpoint keeps the number of shuffle partitions."""
+        self.strike("kill")
+        own = self._system
+        try:
+            self._system = own.model_copy(update={"master": doubled(own.master)})
+            self.resume()
+        finally:
+            self._system, self._is_rescaled = own, True
 
     def _checkpoint(self, setup: TrialSetup) -> str:
         return f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}"
@@ -230,6 +243,7 @@ class SparkSystem(Adapter):
         return self.failure is None
 
     def stop(self) -> None:
+        self._is_rescaled = False
         if self._lines is not None and self._control is not None:
             try:
                 self._control.settimeout(1.0)
@@ -309,19 +323,3 @@ class SparkSystem(Adapter):
             return None
         errors = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception|ERROR)\b", line)]
         return "; ".join(line.strip() for line in lines[errors[-1] :][:2])[:300] if errors else None
-
-
-def _spared(system: SparkSettings) -> dict[Fault, str]:
-    """Says which faults a trial of it cannot take, and why."""
-    spared: dict[Fault, str] = {}
-    if not system.master.startswith("local-cluster"):
-        is_local = system.master.startswith("local")
-        spared["restart"] = f"its executors run {'within its driver' if is_local else 'on hosts that are not ours'}"
-    if not system.master.startswith("local"):
-        spared["cut"] = "its executors reach the driver from other hosts"
-        spared["quota"] = "its executors run on other hosts"
-    if system.mode == "real-time":
-        spared["kill"] = "Real-time Mode keeps the account of its batches in the process that is killed"
-    elif "://" in (system.checkpoints or ""):
-        spared["kill"] = "its checkpoints are not on this host"
-    return spared

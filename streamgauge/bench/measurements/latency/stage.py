@@ -182,7 +182,7 @@ def cpu_of(measured: Measured) -> Cpu:
     if "start" in marks and "end" in marks and taken:
         steady = marks["end"] - marks["start"]
         drain = marks.get("drained", marks["end"]) - marks["end"]
-        between = _cpu_between(details.get("cpu_track", ()), seen)
+        between = cpu_between(details.get("cpu_track", ()), seen)
         if between is None and details.get("drained") and "drained" in marks:
             between = (marks["drained"] - marks["start"]) / seen.offered * 1e6
         return {
@@ -194,7 +194,7 @@ def cpu_of(measured: Measured) -> Cpu:
     return {"system_cpu_us_per_event": per_event, "system_cpu_drain_s": None, "system_cpu_start_s": None}
 
 
-def _cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
+def cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
     """CPU-µs per event between the first and the last hand-over; None if they are few or cover less than half of it.
 
     track: (seconds since the start, CPU seconds), ascending. A hand-over that is a commit counts the rows of the one

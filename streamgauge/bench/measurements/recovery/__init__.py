@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamgauge.bench.measurements import MeasurementPackage
 
 RECOVERY = MeasurementPackage(
-    does="kills the system, ends a worker or cuts its link in a trial: how long until it is back, and what that cost",
+    does="kills the system, ends a worker, cuts its link or rescales it in a trial: how long until it is back",
     section=f"{__name__}.section:Recovery",
     measure=f"{__name__}.stage:measure",
     blocks=f"{__name__}.page:blocks",

@@ -12,18 +12,21 @@ from streamgauge.records.spread import Spread
 class Struck(Part):
     """A trial with a fault. Seconds count from the fault on; None: not seen before the trial ended."""
 
-    valid: bool
+    valid: bool  # its times count
     reason: str = ""
     struck_s: float | None = None  # since the trial's start
     taken_again_s: float | None = None
     back_s: float | None = None
     peak_age_s: float | None = None
+    calm_age_s: float | None = None  # largest age before the fault
+    calm_cpu_us: float | None = None  # CPU µs per event before the fault; None: not known
     read_again: int | None = None  # rows that it read once more; None: not known
     offered: int = 0
     correct: bool | None = None  # None: the output was not compared
     wrong: str = ""  # how the output differs
-    lost: int | None = None  # answers fewer than expected
-    doubled: int | None = None  # answers more than expected
+    lost: int | None = None  # expected answers that it lacks
+    doubled: int | None = None  # answers that it has once more, or that nobody expected
+    by_key: bool = False  # each answer was looked for; else the two follow from numbers of answers, and may be larger
     ages: tuple[tuple[float, float], ...] = ()  # seconds since the fault, and age of the oldest event that waits
 
 
@@ -31,14 +34,26 @@ class Suffered(Part):
     """A fault, and all trials with it."""
 
     fault: Kind
+    interval: str = ""  # of its checkpoints; empty: its own settings hold
     unmeasurable: str = ""  # why it was not brought about
     taken_again_s: Spread | None = None
     back_s: Spread | None = None
+    calm_cpu_us: Spread | None = None
     trials: tuple[Struck, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The fault, and the interval of checkpoints."""
+        return f"{self.fault}, checkpoints every {self.interval}" if self.interval else self.fault
 
     @property
     def valid(self) -> list[Struck]:
         return [one for one in self.trials if one.valid]
+
+    @property
+    def counted(self) -> list[Struck]:
+        """Trials whose times count; none if answers of another trial were wrong."""
+        return [] if self.wrong else self.valid
 
     @property
     def compared(self) -> list[Struck]:
@@ -62,30 +77,38 @@ class Suffered(Part):
         """Reason why its times do not count; empty if they do."""
         if self.unmeasurable:
             return f"not measurable: {self.unmeasurable}"
+        if self.wrong:
+            return f"its answers were {self.answers}"
         return "" if self.valid else self.trials[-1].reason
 
     @property
     def peak_age_s(self) -> float | None:
-        """The largest age of all valid trials."""
-        return max((one.peak_age_s for one in self.valid if one.peak_age_s is not None), default=None)
+        """The largest age of all trials that count."""
+        return max((one.peak_age_s for one in self.counted if one.peak_age_s is not None), default=None)
+
+    @property
+    def calm_age_s(self) -> float | None:
+        """The largest age before the fault of all trials that count."""
+        return max((one.calm_age_s for one in self.counted if one.calm_age_s is not None), default=None)
 
     @property
     def read_again(self) -> int | None:
         """Most rows that were read once more in a trial."""
-        return max((one.read_again for one in self.valid if one.read_again is not None), default=None)
+        return max((one.read_again for one in self.counted if one.read_again is not None), default=None)
 
     @property
     def not_back(self) -> int:
-        """Number of valid trials that did not see the system back."""
-        return sum(one.back_s is None for one in self.valid)
+        """Number of trials that count and did not see the system back."""
+        return sum(one.back_s is None for one in self.counted)
 
     @property
     def answers(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
+        lost, doubled = sum(one.lost or 0 for one in self.compared), sum(one.doubled or 0 for one in self.compared)
+        least = "" if all(one.by_key for one in self.wrong) else "at least "
+        parts = [f"{least}{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
         if not self.wrong:
-            return "right" if self.correct else "not compared"
-        lost, doubled = sum(one.lost or 0 for one in self.wrong), sum(one.doubled or 0 for one in self.wrong)
-        parts = [f"{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
+            return ", ".join(["right" if self.correct else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
         if any(one.lost is None for one in self.wrong):
             return often  # the trial has its own words for it
@@ -95,12 +118,12 @@ class Suffered(Part):
     def sentence(self) -> str:
         """Sentence with what the fault costs."""
         if self.void:
-            return f"{self.fault}: {self.void}"
+            return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
         if self.back_s is None:
-            return f"{self.fault}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
+            return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
-        return f"{self.fault}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
+        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
 
 
 class RecoveryRun(Record):
@@ -113,4 +136,5 @@ class RecoveryRun(Record):
     cut_seconds: float
     max_age_s: float  # it is back while no event waits for longer
     faults: tuple[Suffered, ...] = ()
+    no_intervals: str = ""  # why it was not measured at the intervals of checkpoints that were asked for
     software: dict[str, str] = Field(default_factory=dict)

@@ -6,12 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.base.field_types import PositiveFloat
+from streamgauge.base.field_types import Delay, PositiveFloat
 from streamgauge.bench.measurements import Section
 
-Kind = Literal["kill", "restart", "cut"]
+Kind = Literal["kill", "restart", "cut", "rescale"]
 #: within these parts of a trial its fault comes
-EARLIEST, LATEST = 0.25, 0.5
+EARLIEST, LATEST = 1 / 6, 1 / 3
+#: the shortest interval of checkpoints
+LEAST_S = 0.1
 
 
 class Recovery(Section):
@@ -24,15 +26,19 @@ class Recovery(Section):
         default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
     )
     seconds: Annotated[float, Field(ge=5, le=24 * 3600)] = Field(
-        default=60.0, description="length of a trial; its fault comes in its second quarter"
+        default=60.0, description="length of a trial at most; its fault comes in its second sixth"
     )
     faults: Annotated[tuple[Kind, ...], Field(min_length=1)] = Field(
         default=("kill", "restart", "cut"),
-        description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the link",
+        description="kill: the whole system, which goes on from its checkpoint; restart: of a worker; cut: of the "
+        "link; rescale: a restart with twice the parallelism",
     )
-    cut_seconds: PositiveFloat = Field(
-        default=2.0, description="time for which the link is cut; most links try for 3 s to reach a driver"
+    checkpoint_intervals: tuple[Delay, ...] = Field(
+        default=(),
+        description="intervals of the system's checkpoints, such as [1s, 5s]: each has all faults, in a fresh system; "
+        "without them its own settings hold",
     )
+    cut_seconds: PositiveFloat = Field(default=2.0, description="time for which the link is cut")
     repeats: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3, description="trials with each fault; from 2 on there is an interval"
     )
@@ -42,10 +48,19 @@ class Recovery(Section):
     def _fits(self) -> Self:
         if len(set(self.faults)) < len(self.faults):
             raise ValueError(f"faults: found {', '.join(self.faults)}, allowed: each of them once")
+        if len(set(self.checkpoint_intervals)) < len(self.checkpoint_intervals):
+            raise ValueError("checkpoint_intervals: found one of them twice, allowed: each of them once")
+        longest_s = EARLIEST * self.seconds
+        for interval in self.checkpoint_intervals:
+            if not LEAST_S <= interval.seconds <= longest_s:
+                raise ValueError(
+                    f"checkpoint_intervals: found {interval}, allowed: from {LEAST_S:g} s to {longest_s:.3g} s, which "
+                    "is a sixth of `seconds`, so that a checkpoint comes before a fault"
+                )
         most_s = (1 - LATEST) * self.seconds
         if self.cut_seconds >= most_s:
             raise ValueError(
-                f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, half of `seconds`, as the "
-                "rest of a trial shows the way back"
+                f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, two thirds of `seconds`, as "
+                "the rest of a trial shows the way back"
             )
         return self

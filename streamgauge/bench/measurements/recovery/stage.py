@@ -16,12 +16,14 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
-from streamgauge.bench.measurements.latency.stage import asked_rate
+from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Kind, Recovery
 from streamgauge.bench.search.estimate import spread_of
-from streamgauge.config import Benchmark
+from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.spread import Spread
+from streamgauge.records.trial import Compared
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -31,40 +33,59 @@ _KEPT = 300
 
 def measure(cell_run: CellRun, section: Recovery) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
-    benchmark = cell_run.benchmark
     rate = asked_rate(cell_run, section.rate, section.fraction)
-    roomy = replace(cell_run, benchmark=with_room(benchmark, section.seconds))
-    with roomy.ready(timing.recovery_seconds(benchmark)) as (bench, token):
-        why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
-        seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
-    bound_s = benchmark.search.max_age.seconds
-    faults = tuple(
-        suffered_of(fault, why[fault], [struck_of(strike, measured, bound_s) for strike, measured in trials])
-        for fault, trials in seen.items()
-    )
-    versions = [software_of(measured.run.details) for trials in seen.values() for _, measured in trials]
+    systems = checkpointing(cell_run.benchmark.system(cell_run.cell.system), section)
+    measured = [trials_of(cell_run, section, rate, interval, system) for interval, system in systems.items()]
+    is_spared = bool(section.checkpoint_intervals) and "" in systems
     run = RecoveryRun(
         plan=cell_run.plan_key,
         fraction=None if section.rate else section.fraction,
         rate_events_per_s=rate,
         seconds=section.seconds,
         cut_seconds=section.cut_seconds,
-        max_age_s=bound_s,
-        faults=faults,
-        software=next(filter(None, versions), {}),
+        max_age_s=cell_run.benchmark.search.max_age.seconds,
+        faults=tuple(one for faults, _ in measured for one in faults),
+        no_intervals="its settings have no interval of checkpoints" if is_spared else "",
+        software=next((software for _, software in measured if software), {}),
     )
     run.write(cell_run.directory / "recovery.json")
-    for one in faults:
+    for one in run.faults:
         log.info("  %s", one.sentence)
         keep(cell_run, one, run.software)
-    return {one.fault: one.sentence for one in faults}
+    return {one.name: one.sentence for one in run.faults}
 
 
-def with_room(benchmark: Benchmark, seconds: float) -> Benchmark:
-    """The benchmark with queues that hold all that is offered in a trial: nothing is taken while a system is away."""
+def checkpointing(system: System, section: Recovery) -> dict[str, System]:
+    """Maps each interval of checkpoints to the system with it; the empty one to a system that has no such interval."""
+    changed = {str(one): system.checkpointing(one) for one in section.checkpoint_intervals}
+    return {interval: one for interval, one in changed.items() if one is not None} or {"": system}
+
+
+def trials_of(
+    cell_run: CellRun, section: Recovery, rate: float, interval: str, system: System
+) -> tuple[list[Suffered], dict[str, str]]:
+    """Measures the cell with that system; returns what each fault costs, and versions of the system."""
+    benchmark = cell_run.benchmark
+    roomy = replace(cell_run, benchmark=with_room(benchmark, system, section.seconds))
+    with roomy.ready(timing.recovery_seconds(benchmark)) as (bench, token):
+        why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
+        seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
+    bound_s = benchmark.search.max_age.seconds
+    faults = [
+        suffered_of(fault, why[fault], [struck_of(strike, measured, bound_s) for strike, measured in trials], interval)
+        for fault, trials in seen.items()
+    ]
+    versions = [software_of(measured.run.details) for trials in seen.values() for _, measured in trials]
+    return faults, next(filter(None, versions), {})
+
+
+def with_room(benchmark: Benchmark, system: System, seconds: float) -> Benchmark:
+    """The benchmark with that system, and queues that hold all of a trial: nothing is taken while it is away."""
     replay = benchmark.replay
     held_s = max(replay.queue_seconds, seconds)
-    return benchmark.model_copy(update={"replay": replay.model_copy(update={"queue_seconds": held_s})})
+    replay = replay.model_copy(update={"queue_seconds": held_s})
+    systems = tuple(system if one.name == system.name else one for one in benchmark.systems)
+    return benchmark.model_copy(update={"replay": replay, "systems": systems})
 
 
 def why_not(benchmark: Benchmark, capabilities: Capabilities, fault: Kind) -> str:
@@ -100,70 +121,93 @@ def instants(section: Recovery, fault: Kind) -> list[float]:
 
 
 def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
-    """Reads one trial. A wrong output leaves its times as they are."""
+    """Reads one trial. Its times count only where its answers are not known to be wrong."""
     seen, check, details = measured.observation, measured.check, measured.run.details
     wrong = (check and check["wrong"]) or ""
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
     if strike.struck_s is None or not seen.clock:
         return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s)
-    expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
-    copies = check.get("duplicates") if check else None  # that an adapter counts by itself
-    more = None if expected is None or reported is None else reported - expected
+    invalid = invalid or _unknown(measured, after)
+    lost, doubled, by_key = differing(check)
     ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
+    is_known = is_read_once and None not in again and not details["system"].get("link_slip_ns")  # a link reads for it
+    late = "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
     return Struck(
-        valid=not invalid,
-        reason=invalid or _remark(measured, after),
+        valid=not (invalid or wrong),
+        reason=invalid or late,
         struck_s=strike.struck_s,
         taken_again_s=after.taken_again_s,
         back_s=after.back_s,
         peak_age_s=after.peak_age_s,
-        read_again=sum(filter(None, again)) if is_read_once and None not in again else None,
+        calm_age_s=max((one.age_s for one in seen.clock if one.warm and one.at_s < strike.struck_s), default=None),
+        calm_cpu_us=cpu_between(details.get("cpu_track", ()), replace(seen, seconds=strike.struck_s)),
+        read_again=sum(filter(None, again)) if is_known else None,
         offered=seen.offered,
         correct=measured.correct,
         wrong=wrong,
-        lost=None if more is None else max(0, -more),
-        doubled=copies if more is None else max(0, more),
+        lost=lost,
+        doubled=doubled,
+        by_key=by_key,
         ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
     )
 
 
-def _remark(measured: Measured, after: Course) -> str:
-    seen = measured.observation
-    if seen.overflow:
+def _unknown(measured: Measured, after: Course) -> str:
+    """Says why nobody knows when the system was back with all answers; empty if that is known, or if it was not."""
+    if measured.observation.overflow:
         return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
-    if measured.run.details.get("drained") is False:
+    if measured.run.details.get("drained") is False and after.back_s is not None:
         return "it did not end its work in time, so its answers are not known"
-    return "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
+    return ""
 
 
-def suffered_of(fault: Kind, why: str, trials: Sequence[Struck]) -> Suffered:
+def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
+    """Returns the numbers of answers that are lost and doubled, and whether each answer was looked for by its key.
+
+    Without that, only their difference is known.
+    """
+    if check and "differences" in check:
+        each = check["differences"]["each"]
+        lost, more = (sum(one["answers"] for one in each if one["kind"] == kind) for kind in ("missing", "in excess"))
+        return lost, more + (check.get("duplicates") or 0), True
+    expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
+    if expected is None or reported is None:
+        return None, None, False
+    return max(0, expected - reported), max(0, reported - expected), False
+
+
+def suffered_of(fault: Kind, why: str, trials: Sequence[Struck], interval: str = "") -> Suffered:
     """Puts the trials with a fault together."""
-    valid = [one for one in trials if one.valid]
-    return Suffered(
-        fault=fault,
-        unmeasurable=why,
-        taken_again_s=spread_of([one.taken_again_s for one in valid]),
-        back_s=spread_of([one.back_s for one in valid]),
-        trials=tuple(trials),
-    )
+    seen = Suffered(fault=fault, interval=interval, unmeasurable=why, trials=tuple(trials))
+    spreads = {
+        "taken_again_s": spread_of([one.taken_again_s for one in seen.counted]),
+        "back_s": spread_of([one.back_s for one in seen.counted]),
+        "calm_cpu_us": spread_of([one.calm_cpu_us for one in seen.counted]),
+    }
+    return seen.model_copy(update=spreads)
 
 
 def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
     """Keeps the figures of a fault for index and nights; of each, lower is better."""
     if one.unmeasurable:
         return
-    void = one.void or next((trial.wrong for trial in one.wrong), "")
-    for name, spread in (("taken_again_seconds", one.taken_again_s), ("seconds", one.back_s)):
+    suffix = f"_at_checkpoints_every_{one.interval}" if one.interval else ""
+    peak = None if one.peak_age_s is None else Spread(value=one.peak_age_s)
+    figures = {
+        "taken_again_seconds": ("s", one.taken_again_s),
+        "seconds": ("s", one.back_s),
+        "peak_age": ("s", peak),
+        **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
+    }
+    for name, (unit, spread) in figures.items():
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
-            f"recovery_{one.fault}_{name}", "s", value, interval=between,
-            samples=len(one.valid), void=void or ("" if spread else "not seen in each trial"), software=software,
+            f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
+            void=one.void or ("" if spread else "not known of each trial"), software=software,
         )  # fmt: skip
-    peak, count = one.peak_age_s, len(one.valid)
-    cell_run.keep(f"recovery_{one.fault}_peak_age", "s", peak, samples=count, void=void, software=software)
     if one.compared:
-        wrong = float(len(one.wrong))
-        cell_run.keep(f"recovery_{one.fault}_wrong", "trials", wrong, samples=len(one.compared), software=software)
+        wrong, metric = float(len(one.wrong)), f"recovery_{one.fault}_wrong{suffix}"
+        cell_run.keep(metric, "trials", wrong, samples=len(one.compared), software=software)

@@ -35,14 +35,16 @@ import org.apache.arrow.vector.types.pojo.Schema;
 final class Wire implements AutoCloseable {
     static final ObjectMapper JSON = new ObjectMapper();
     private static final BufferAllocator MEMORY = new RootAllocator();
-    private static final long PATIENCE_MS = 3_000; // a network may go away for so long
 
-    /** A driver process; its queues are numbered 0 … partitions − 1. */
-    record Endpoint(String host, int port, int partitions, String token, String cafile) implements Serializable {
+    /** A driver process; its queues are numbered 0 … partitions − 1. It may be away for so long. */
+    record Endpoint(String host, int port, int partitions, String token, String cafile, int patienceMs)
+        implements Serializable {
+        static final double PATIENCE_S = 3;
+
         static Endpoint of(JsonNode told) {
             String cafile = told.path("cafile").isTextual() ? told.get("cafile").asText() : null;
             return new Endpoint(told.get("host").asText(), told.get("port").asInt(), told.get("partitions").asInt(),
-                told.path("token").asText(""), cafile);
+                told.path("token").asText(""), cafile, (int) (1000 * told.path("patience_s").asDouble(PATIENCE_S)));
         }
     }
 
@@ -61,7 +63,7 @@ final class Wire implements AutoCloseable {
     private final String address;
     private final JsonNode hello;
 
-    /** Connects and says hello; tries for 3 seconds. */
+    /** Connects and says hello; tries as long as the driver may be away. */
     Wire(Endpoint endpoint, String attempt) throws IOException {
         address = endpoint.host() + ":" + endpoint.port();
         socket = connected(endpoint);
@@ -80,14 +82,14 @@ final class Wire implements AutoCloseable {
 
     private static Socket connected(Endpoint endpoint) throws IOException {
         InetSocketAddress address = new InetSocketAddress(endpoint.host(), endpoint.port());
-        long deadline = System.nanoTime() + PATIENCE_MS * 1_000_000;
+        long deadline = System.nanoTime() + endpoint.patienceMs() * 1_000_000L;
         while (true) {
             Socket socket = null;
             try {
                 // a channel reads into Arrow's memory without a copy
                 socket = endpoint.cafile() == null ? SocketChannel.open().socket()
                     : trusting(endpoint.cafile()).getSocketFactory().createSocket();
-                socket.connect(address, (int) PATIENCE_MS);
+                socket.connect(address, endpoint.patienceMs());
                 return socket;
             } catch (IOException problem) {
                 if (socket != null) {

@@ -19,11 +19,13 @@ final class Options implements Serializable {
 
     Options(CaseInsensitiveStringMap given) {
         List<Wire.Endpoint> found = new ArrayList<>();
+        int patienceMs = (int) (1000 * given.getDouble("patience_s", Wire.Endpoint.PATIENCE_S));
         for (String address : given.get("endpoints").split(",")) {
             int colon = address.lastIndexOf(':');
             String host = address.substring(0, colon).strip();
             int port = Integer.parseInt(address.substring(colon + 1));
-            found.add(new Wire.Endpoint(host, port, 0, given.getOrDefault("token", ""), given.get("cafile")));
+            String token = given.getOrDefault("token", "");
+            found.add(new Wire.Endpoint(host, port, 0, token, given.get("cafile"), patienceMs));
         }
         endpoints = found.toArray(new Wire.Endpoint[0]);
         attempt = given.getOrDefault("attempt", "");
