@@ -63,12 +63,12 @@ def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float,
     """Numbers of cores, and a rate of each process on them."""
     sizes, processes, deviation = plan
     rates = [carried(n, ONE_CORE, *law) for n in sizes]
-    if deviation in ("in turns", "in turns, alone"):
-        return turned(law, sizes, processes, seed)
     if deviation == "searched":
         known = [Behaviour(rate, batch_cost_s=0.05, noise=0.05, between=0.03) for rate in rates]
         found = [searched(one, processes, 100 * seed + n) for n, one in zip(sizes, known, strict=True)]
         return [(n, rate) for n, each in zip(sizes, found, strict=True) for rate in each]
+    if isinstance(deviation, str):
+        return turned(law, sizes, processes, seed)
     draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
     noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
     return [(n, rate * one) for each in noise for n, rate, one in zip(sizes, rates, each, strict=True)]
@@ -83,7 +83,7 @@ def searched(known: Behaviour, processes: int, seed: int) -> list[float]:
 def differs(law: tuple[float, float], plan: Plan, seed: int) -> float:
     """Part by which fresh processes differ from those whose points are fitted, as far as the fit does not know it."""
     sizes, _, deviation = plan
-    if deviation not in ("in turns", "in turns, alone"):
+    if deviation == "searched" or isinstance(deviation, float):
         return 0.0
     known = Behaviour(carried(max(sizes), ONE_CORE, *law), batch_cost_s=0.05, noise=0.05, between=0.03)
     return differ_of(searched(known, 3, 10_000 + seed) if deviation == "in turns" else [1.0])

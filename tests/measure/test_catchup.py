@@ -226,6 +226,9 @@ def test_sentences_say_what_was_measured_and_what_was_not() -> None:
     )
     late = run.model_copy(update={"live_s": None, "repeats": (repeat.model_copy(update={"live_s": None}),)})
     assert late.not_within == "it was not live within 20 minutes in 1 of 1 repeat"
+    told = late.model_copy(update={"taken_per_s": Spread(value=30_000, low=20_000, high=40_000, samples=3)})
+    # 2.9 million events wait beyond the 10 s, and 20,000 a second are worked off
+    assert told.not_within == f"{late.not_within}; by what it takes it needs 2.4 minutes (1.6 to 4.8)"
     unknown = run.model_copy(update={"hour": Needed("not known", reason="why"), "live_s": None})
     assert unknown.after_an_hour == "what it needs after an hour of standstill is not known: why"
     wrong = repeat.model_copy(update={"correct": False, "valid": False, "reason": "output wrong: 3 rows"})

@@ -305,7 +305,9 @@ def scaled(bench: Bench, cell: Cell, percent: float, *points: Sequence[Point]) -
     carried_by = [carried_of(own, own[0].cpus, parts) for own in points]
     run = record_of("p", Scaling(quotas=parts, demand=80.0, blocks=2), carried_by, 0.02)
     run = run.model_copy(update={"cell": cell, "target_percent": percent})
-    run.write(bench.store.run("r") / "cells" / cell.name / "scaling.json")
+    place = bench.store.run("r") / "cells" / cell.name
+    place.mkdir(parents=True, exist_ok=True)
+    run.write(place / "scaling.json")
     return run
 
 

@@ -47,7 +47,7 @@ def test_fresh_processes_are_in_the_interval() -> None:
 
 
 def test_the_interval_holds_the_truth_nine_times_in_ten() -> None:
-    """Each measurement has a process for each stream, whose law is no power, and a search of three processes."""
+    """A measurement has a process for each stream, whose law is no power, and a search of three processes."""
     draw = np.random.default_rng(1)
 
     def measured(one_cpu: float) -> Curve:

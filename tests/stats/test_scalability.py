@@ -83,7 +83,7 @@ def test_far_beyond_what_was_measured_a_demand_is_no_less_than_without_contentio
 
 
 def test_the_coefficients_are_those_by_which_it_tells_rates() -> None:
-    """In some of these fits, a free coefficient is below 0 by chance."""
+    """A free coefficient of some of these fits is below 0 by chance."""
     bounded = 0
     for seed in range(20):
         law = fit(drawn(seed, 0.0, 0.0, 0.05))

@@ -51,8 +51,9 @@ def _lines(records: Records) -> Iterator[str]:
     costs = in_cpus(records)
     for cell in records.cells:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
-        said = [*comparisons(records, cell), *([costs[name]] if name in costs else [])]
-        yield from (f"{name}: {one.sentence}" for one in said)
+        yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
+        if name in costs:
+            yield f"{name}: {costs[name].sentence}"
         if loss and loss.rule != "never":
             yield f"{name}: {loss.sentence}"
 

@@ -136,7 +136,7 @@ def _show_merged(profile: Profile, out_of_order: int) -> None:
     if in_file.out_of_order not in (None, out_of_order):
         share = 100 * (in_file.out_of_order or 0) / in_file.events
         typer.echo(f"  as in the file    {in_file.out_of_order:,}  ({share:.4f} %)")
-    typer.echo(f"adjacent descents   {profile.adjacent_descents:,}  ({counted(profile.runs, 'run')})")
+    typer.echo(f"adjacent descents   {profile.adjacent_descents:,}  ({counted(profile.runs or 0, 'run')})")
     counts = (profile.inversions, profile.distance, profile.interleaved)
     for name, value in zip(("inversions", "distance", "interleaved"), counts, strict=True):
         if value is not None:

@@ -75,10 +75,7 @@ def metrics(
          "valid": sum(bool(row["valid"]) for row in points)}
         for (metric, unit), points in sorted(by_metric.items())
     ]  # fmt: skip
-    lines = [
-        f"{row['metric']}  in {row['unit']}: {row['series']} series, {counted(row['valid'], 'valid point')}"
-        for row in rows
-    ]
+    lines = [f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points" for row in rows]
     tell("\n".join([*lines, counted(len(rows), "metric")]), {"metrics": rows}, as_json)
 
 

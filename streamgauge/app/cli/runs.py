@@ -80,8 +80,10 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         typer.echo(f"{_name(one)}  {one.text}")
     for ratio in compared:
         typer.echo(f"{ratio.experiment} {ratio.workload} {ratio.system}: {ratio.sentence}")
-    for cell, said in [*cpus.items(), *lost.items()]:
-        typer.echo(f"{cell}: {said.sentence}")
+    for cell, cost in cpus.items():
+        typer.echo(f"{cell}: {cost.sentence}")
+    for cell, loss in lost.items():
+        typer.echo(f"{cell}: {loss.sentence}")
     if (path / PAGE).exists():
         typer.echo(f"page: {path / PAGE}")
 

@@ -257,7 +257,7 @@ class _Check:
 
     # -- what remains
 
-    def publish(self, release: Release, beside: Sequence[Beside]) -> ReleaseCheck:
+    def publish(self, release: Release, beside: Sequence[Beside] = ()) -> ReleaseCheck:
         """Writes results, the judgement, the record and the manifest; returns the record."""
         configuration = canonical(secrets.masked(self.benchmark.model_dump(mode="json")))
         asked = hashlib.sha256(configuration.encode()).hexdigest()

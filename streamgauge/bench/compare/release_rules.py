@@ -98,9 +98,9 @@ def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
     if (old.rows, old.hash) == (new.rows, new.hash):
         return None
     sizes = (
-        f"{old.rows} → {counted(new.rows, 'row')}"
+        f"{old.rows} → {counted(new.rows or 0, 'row')}"
         if old.rows != new.rows
-        else f"{counted(new.rows, 'row')}, with other values"
+        else f"{counted(new.rows or 0, 'row')}, with other values"
     )
     return Reason("answer", "failed", what, sizes)
 

@@ -79,7 +79,7 @@ def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comp
 
 
 def in_cpus(records: Records) -> dict[str, DisorderInCpus]:
-    """What disorder costs in CPUs, by the name of each cell that was scaled as a less disordered one was."""
+    """Costs of disorder in CPUs, by the name of each cell that was scaled as a less disordered one was."""
     each = (records.of_cell(cell, "scaling", ScalingRun) for cell in records.benchmark.all_cells())
     return disorder_in_cpus(filter(None, each))
 

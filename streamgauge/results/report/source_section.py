@@ -72,7 +72,7 @@ def _counts(p: Profile, order: str, tick: Tick) -> Tiles:
         tiles.append(
             ("out of order", percent(p.out_of_order, events), f"{counted(p.out_of_order, 'event', THIN)}{as_in_file}")
         )
-        tiles.append(("adjacent descents", count(p.adjacent_descents), counted(p.runs, "ascending run", THIN)))
+        tiles.append(("adjacent descents", count(p.adjacent_descents), counted(p.runs or 0, "ascending run", THIN)))
     if p.inversions is not None:
         remark = f"distance {count(p.distance)}, interleaved {count(p.interleaved)}"
         tiles.append(("inversions", count(p.inversions), remark))

@@ -8,7 +8,7 @@ from streamgauge.base.words import counted
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
 from streamgauge.records.spread import Spread
-from streamgauge.stats.catch_up import Needed
+from streamgauge.stats.catch_up import Needed, needed
 
 
 class Peak(Part):
@@ -108,11 +108,16 @@ class CatchupRun(Record):
 
     @property
     def not_within(self) -> str:
-        """Sentence on patience, which leaves the seconds unknown: what takes longer is not seen."""
+        """Sentence on patience, which leaves the seconds unknown, and on what follows from the events/s taken."""
         live, most = sum(one.live_s is None for one in self.valid), minutes(self.most_s)
+        said = f"the interval of the seconds until it is live reaches the patience of {most}"
         if live:
-            return f"it was not live within {most} in {live} of {counted(len(self.valid), 'repeat')}"
-        return f"the interval of the seconds until it is live reaches the patience of {most}"
+            said = f"it was not live within {most} in {live} of {counted(len(self.valid), 'repeat')}"
+        taken, within = (self.taken_per_s.value, self.taken_per_s.interval) if self.taken_per_s else (None, None)
+        needs = needed(self.behind_s - self.max_age_s, self.rate_events_per_s, taken, within)
+        if needs.kind == "claimed":
+            said += f"; by what it takes it needs {lengths(needs.seconds, needs.low, needs.high)}"
+        return said
 
 
 def minutes(seconds: float) -> str:

@@ -172,7 +172,7 @@ def need_of(
 
 
 def disorder_in_cpus(runs: Iterable[ScalingRun]) -> dict[str, DisorderInCpus]:
-    """What disorder costs in CPUs, by the cell: against the least disordered stream of its workload and system."""
+    """Costs of disorder by the cell, against the least disordered stream of its workload and system."""
     lines: dict[tuple[str, str], list[tuple[Cell, ScalingRun]]] = {}
     for run in sorted(runs, key=lambda one: one.target_percent):
         if run.cell is not None:
