@@ -5,7 +5,8 @@
 Each line has so many simulated systems of one law, with a rate of each process that differs by a lognormal factor. In
 lines with the noise "searched", a whole search of the known system, on a virtual clock, finds each rate: its batches
 cost 50 ms and have noise of 5 %, and its processes differ by 3 %. In lines with the noise "in turns", so many blocks of
-the measurement `scaling` find the rates in one such process, whose cores change between windows.
+the measurement `scaling` find the rates in one such process, whose cores change between windows. A search of three
+processes on all cores tells by how much fresh ones differ, and of one in lines with the noise "in turns, alone".
 σ, κ: how often the 90 % interval held the coefficient. demand: how often the interval of the least cores for half of
 the largest measured rate, and for 1.2 times that rate, held the truth. error: median error of the cores for the latter.
 """
@@ -23,17 +24,18 @@ from rich.table import Table
 
 from benchmarks.in_turns import TurningProcess
 from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.estimate import differ_of
 from streamgauge.bench.search.estimate import fit as fit_windows
 from streamgauge.bench.search.parts import measure_parts
 from streamgauge.bench.search.simulate import calibrate
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Window
-from streamgauge.stats.scalability import MOST_CORES, Law, carried, fit
+from streamgauge.stats.scalability import MOST_CORES, Demand, Law, carried, fit
 
 ONE_CORE = 50_000.0
 #: numbers of cores, processes or blocks of each, and the deviation of their rates, or how they are found
-Plan = tuple[tuple[int, ...], int, float | Literal["searched", "in turns"]]
+Plan = tuple[tuple[int, ...], int, float | Literal["searched", "in turns", "in turns, alone"]]
 LAWS = [(0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.05, 0.001), (0.1, 0.01), (0.02, 0.02)]
 PLANS: list[Plan] = [
     ((1, 2, 4, 8), 3, 0.03),
@@ -43,6 +45,7 @@ PLANS: list[Plan] = [
 ]
 SEARCHED: Plan = ((1, 2, 4, 8), 3, "searched")
 IN_TURNS: list[Plan] = [((1, 2, 4, 8), 3, "in turns"), ((1, 2, 4, 8, 16), 6, "in turns")]
+ALONE: Plan = ((1, 2, 4, 8), 3, "in turns, alone")
 
 
 def least(rate: float, contention: float, coherency: float) -> int | None:
@@ -50,8 +53,7 @@ def least(rate: float, contention: float, coherency: float) -> int | None:
     return next((n for n in range(1, MOST_CORES + 1) if carried(n, ONE_CORE, contention, coherency) >= rate), None)
 
 
-def holds(law: Law, rate: float, truth: int | None) -> bool:
-    found = law.demand(rate)
+def holds(found: Demand, truth: int | None) -> bool:
     if truth is None:
         return found.high is None
     return (found.low or MOST_CORES) <= truth <= (found.high or MOST_CORES)
@@ -61,16 +63,30 @@ def points(law: tuple[float, float], plan: Plan, seed: int) -> list[tuple[float,
     """Numbers of cores, and a rate of each process on them."""
     sizes, processes, deviation = plan
     rates = [carried(n, ONE_CORE, *law) for n in sizes]
-    if deviation == "in turns":
-        return turned(law, sizes, processes, seed)
     if deviation == "searched":
         known = [Behaviour(rate, batch_cost_s=0.05, noise=0.05, between=0.03) for rate in rates]
-        settings = Search(processes=processes, proof_steps=0)
-        found = [calibrate(one, settings, 1, 100 * seed + n).searches[0] for n, one in zip(sizes, known, strict=True)]
-        return [(n, one.rate_events_per_s) for n, done in zip(sizes, found, strict=True) for one in done.processes]
+        found = [searched(one, processes, 100 * seed + n) for n, one in zip(sizes, known, strict=True)]
+        return [(n, rate) for n, each in zip(sizes, found, strict=True) for rate in each]
+    if isinstance(deviation, str):
+        return turned(law, sizes, processes, seed)
     draw = np.random.default_rng((seed, LAWS.index(law), PLANS.index(plan)))
     noise = np.exp(draw.normal(0, deviation, (processes, len(sizes))))
     return [(n, rate * one) for each in noise for n, rate, one in zip(sizes, rates, each, strict=True)]
+
+
+def searched(known: Behaviour, processes: int, seed: int) -> list[float]:
+    """The rate of each process of a search."""
+    settings = Search(processes=processes, proof_steps=0)
+    return [one.rate_events_per_s for one in calibrate(known, settings, 1, seed).searches[0].processes]
+
+
+def differs(law: tuple[float, float], plan: Plan, seed: int) -> float:
+    """Part by which fresh processes differ from those whose points are fitted, as far as the fit does not know it."""
+    sizes, _, deviation = plan
+    if deviation == "searched" or isinstance(deviation, float):
+        return 0.0
+    known = Behaviour(carried(max(sizes), ONE_CORE, *law), batch_cost_s=0.05, noise=0.05, between=0.03)
+    return differ_of(searched(known, 3, 10_000 + seed) if deviation == "in turns" else [1.0])
 
 
 def turned(law: tuple[float, float], sizes: Sequence[int], blocks: int, seed: int) -> list[tuple[float, float]]:
@@ -107,8 +123,10 @@ def row(law: tuple[float, float], plan: Plan, seeds: int) -> list[str]:
         fits += 1
         both = zip((found.contention, found.coherency), law, strict=True)
         held += [one.low <= truth <= one.high for one, truth in both]
-        demands += [holds(found, rate, truth) for rate, truth in zip(asked, truths, strict=True)]
-        demanded = found.demand(asked[1]).cores
+        differ = differs(law, plan, seed)
+        each = [found.demand(rate, differ) for rate in asked]
+        demands += [holds(one, truth) for one, truth in zip(each, truths, strict=True)]
+        demanded = each[1].cores
         if truths[1] is not None and demanded is not None:
             errors.append(abs(demanded / truths[1] - 1))
     shares = [f"{100 * one / fits:.0f} %" if fits else "" for one in (*held, *demands)]
@@ -133,7 +151,7 @@ def main() -> None:
     names = ["σ", "κ", "cores × processes", "noise", "fitted", "σ held", "κ held", "half held", "1.2 held", "error"]
     rows = [row(law, plan, args.seeds) for law in LAWS for plan in PLANS]
     rows += [row(law, SEARCHED, args.seeds) for law in LAWS[3:5]]
-    rows += [row(law, plan, args.seeds) for law in LAWS for plan in IN_TURNS]
+    rows += [row(law, plan, args.seeds) for law in LAWS for plan in (*IN_TURNS, ALONE)]
     if args.markdown:
         print("\n".join(f"| {' | '.join(one)} |" for one in [names, ["---"] * len(names), *rows]))
         return

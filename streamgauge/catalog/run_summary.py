@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from streamgauge.base.errors import UserError
+from streamgauge.bench.measurements.scaling.record import DisorderInCpus, ScalingRun, disorder_in_cpus
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED
@@ -21,7 +22,7 @@ from streamgauge.records.result import Result
 T = TypeVar("T")
 
 PAGE = "index.html"
-SEARCH, LATENCY = "search.json", "latency.json"  # in a cell's directory
+SEARCH, LATENCY, SCALING = "search.json", "latency.json", "scaling.json"  # in a cell's directory
 #: what tells a figure from the others of a benchmark
 FIGURE = tuple(name for name in MEASURED if name not in ("benchmark", "unit"))
 
@@ -115,10 +116,20 @@ def losses(path: Path) -> dict[str, Loss]:
     return {name: search.lost_at_own_speed for name, search in searches.items() if search.lost_at_own_speed}
 
 
+def in_cpus(path: Path) -> dict[str, DisorderInCpus]:
+    """Returns what the disorder of each cell of a run costs in CPUs, as far as they were scaled, by the cell's name."""
+    return disorder_in_cpus(ScalingRun.read(cell / SCALING) for cell in _cells_with(path, SCALING))
+
+
 def _searches(path: Path) -> dict[str, SearchAnswer]:
+    return {cell.name: search_of(cell) for cell in _cells_with(path, SEARCH)}
+
+
+def _cells_with(path: Path, name: str) -> list[Path]:
+    """Directories of the cells of a run that have a file of that name."""
     cells = path / "cells"
     folders = sorted(cells.iterdir()) if cells.is_dir() else []  # a store knows no pattern with a slash
-    return {cell.name: search_of(cell) for cell in folders if (cell / SEARCH).exists()}
+    return [cell for cell in folders if (cell / name).exists()]
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:

@@ -131,8 +131,9 @@ class Benchmark(Model):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
-        if self.release and "catchup" in self.release.compare and self.catchup is None:
-            raise ValueError("release.compare: found catchup, allowed: with a section catchup, which has the backlog")
+        for name in self.release.compare if self.release else ():
+            if getattr(self, name, name) is None:
+                raise ValueError(f"release.compare: found {name}, allowed: with a section {name}")
         if (catchup := self.catchup) is not None and catchup.behind_s <= (bound_s := self.search.max_age.seconds):
             raise ValueError(
                 f"catchup.minutes: found {catchup.minutes:g}, allowed: more than {bound_s / 60:.3g}, which is "

@@ -133,12 +133,16 @@ class Replay(Offered):
 
 RELEASE_RATE, RELEASE_CATCHUP = "sustainable_rate_events_per_s", "catchup_seconds"
 #: what a release check may compare: metrics and their units; lower is better, except of the rate. Latency is
-#: processing-time latency: that in event time is mostly how late the stream itself is, which no version changes
-RELEASE_COMPARES = {
+#: processing-time latency: that in event time is mostly how late the stream itself is, which no version changes.
+#: Measurements without a metric are carried out once of each side: their figures stand beside, and decide nothing
+RELEASE_COMPARES: dict[str, dict[str, str]] = {
     "rate": {RELEASE_RATE: "events/s"},
     "latency": {"processing_latency_ms_p50": "ms", "processing_latency_ms_p99": "ms"},
     "cpu": {"system_cpu_us_per_event": "us"},
     "catchup": {RELEASE_CATCHUP: "s"},
+    "recovery": {},
+    "soak": {},
+    "scaling": {},
 }
 RELEASE_METRICS = {metric: unit for metrics in RELEASE_COMPARES.values() for metric, unit in metrics.items()}
 
@@ -162,7 +166,8 @@ class Release(Model):
     compare: tuple[str, ...] = Field(
         default=("latency", "cpu"),
         description="parts that are compared: latency, cpu, rate, catchup; the rate needs a ladder of each process, "
-        "which takes minutes, and catchup the section of that name, whose backlog each process takes",
+        "which takes minutes, and catchup the section of that name, whose backlog each process takes; recovery, soak "
+        "and scaling: those sections are measured once of each side, and their figures stand beside",
     )
     tolerance: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
@@ -186,7 +191,14 @@ class Release(Model):
         if unknown or not compare:
             allowed = ", ".join(RELEASE_COMPARES)
             raise ValueError(f"found {unknown[0] if unknown else 'none'!r}, allowed: {allowed}")
+        if not any(RELEASE_COMPARES[name] for name in compare):
+            raise ValueError(f"found {', '.join(compare)}, of which none decides, allowed: such as latency, too")
         return compare
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the measurements whose figures stand beside."""
+        return tuple(name for name in dict.fromkeys(self.compare) if not RELEASE_COMPARES[name])
 
     @field_validator("tolerance")
     @classmethod

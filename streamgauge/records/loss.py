@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from streamgauge.base.words import counted
+
 Kind = Literal["never", "window", "event", "session", "tolerance"]
 
 
@@ -40,7 +42,7 @@ class Loss:
         """Sentence with the count and its cadence."""
         if self.rule == "never":
             return "no event may be dropped at any speed, however late it is"
-        windows = f" in {self.windows:,} windows" if self.windows else ""
+        windows = f" in {counted(self.windows, 'window')}" if self.windows else ""
         loses = "job may lose" if self.rule == "tolerance" else "query loses"
         least, most = self.between or (self.events, self.events)
         spread = "" if least == most else f"; at any other pace, between {least:,} and {most:,}"

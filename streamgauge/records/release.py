@@ -9,6 +9,7 @@ from streamgauge.base.environment import Environment, Machine, Software
 from streamgauge.records.answers import AnswerLine
 from streamgauge.records.claim import mark_of
 from streamgauge.records.record import Line, Part, Record
+from streamgauge.records.spread import Spread
 
 Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
@@ -80,6 +81,29 @@ class JudgedSeries(Part):
         return f"{self.cell} {with_mark(self.metric, self.claim)}"
 
 
+class Beside(Part):
+    """A figure of both sides, each from one measurement of it. It decides nothing, as they were not in turns."""
+
+    cell: str
+    metric: str
+    unit: str
+    baseline: Spread | None  # None: it has no such figure, or that is void
+    candidate: Spread | None
+    said: str  # how they differ, as far as the intervals tell, or why they do not
+
+    @property
+    def text(self) -> str:
+        """Both figures with their intervals, and how they differ."""
+        figures = (self.shown(one) for one in (self.baseline, self.candidate))
+        return f"{' → '.join(figures)} {self.unit}: {self.said}"
+
+    @staticmethod
+    def shown(one: Spread | None) -> str:
+        if one is None:
+            return "—"
+        return f"{one.value:,.6g}" + (f" ({one.low:,.6g} to {one.high:,.6g})" if one.interval else "")
+
+
 class Checked(Record):
     """Fields of every record of a comparison of two versions."""
 
@@ -96,6 +120,7 @@ class ReleaseCheck(Checked):
 
     reasons: tuple[Reason, ...]
     series: tuple[JudgedSeries, ...]
+    beside: tuple[Beside, ...] = ()
     versions: dict[str, dict[str, str]]  # by system: those of its parts
     environment: Environment
 

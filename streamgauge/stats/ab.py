@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.stats.outcomes import CONFIDENCE, Comparison, Verdict
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -62,7 +63,9 @@ def compare(
         detectable, matters = max(detectable, floor), max(matters, floor)
     verdict, reason = judge(ratio, interval, matters, higher_is_better)
     if interval is None:
-        reason = f"{a.size} and {b.size} values: at least {LEAST} and {LEAST} are needed for {confidence:.0%}"
+        reason = (
+            f"{a.size} and {counted(b.size, 'value')}: at least {LEAST} and {LEAST} are needed for {confidence:.0%}"
+        )
     return Comparison(ratio, interval, verdict, reason, noise, floor, detectable, matters, a.size, b.size, confidence)
 
 

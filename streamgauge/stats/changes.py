@@ -25,6 +25,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import chdtrc, stdtr, stdtrit
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.stats.ab import effect, logs, shift
 from streamgauge.stats.outcomes import Change, Found
 
@@ -63,7 +64,7 @@ def find(
         )
     level = logs(values, "series") if len(values) else np.empty(0)
     if level.size < 2 * segment:
-        reason = f"{level.size} values: at least {2 * segment} are needed to detect a change"
+        reason = f"{counted(level.size, 'value')}: at least {2 * segment} are needed to detect a change"
         return Found([], None, None, False, level.size, reason)
     search = _Search(segment, math.log1p(magnitude), alpha / (LOOKS * series))
     steady = level if days is None else _without_week(level, np.asarray(days, dtype=float))

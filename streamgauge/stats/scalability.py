@@ -28,7 +28,7 @@ MOST_CORES = 4096
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient of the law with its 90 % interval; neither is negative."""
+    """A coefficient of the law, or a rate by it, with its 90 % interval."""
 
     value: float
     low: float
@@ -44,16 +44,20 @@ class Refused:
 
 @dataclass(frozen=True)
 class Law:
-    """The fitted law: N/X = a + b(N − 1) + cN(N − 1), with the covariance of a, b and c."""
+    """The fitted law: N/X = a + b(N − 1) + cN(N − 1), with the covariance of a, b and c.
+
+    By chance a fitted coefficient may be below 0, and would let some number of cores carry anything. So all that the
+    law tells is of a fit in which none is, and each interval holds both fits.
+    """
 
     one_core: float  # events/s
     contention: Coefficient
     coherency: Coefficient
     most_cores: float  # that were measured
-    coefficients: tuple[float, float, float]
+    free: tuple[float, ...]  # a, b and c of the free fit
     covariance: tuple[tuple[float, ...], ...]
     quantile: float
-    bounded: tuple[float, float, float]  # a, b and c of a fit in which none is below 0
+    bounded: tuple[float, ...]  # a, b and c, none of them below 0
 
     @property
     def peak(self) -> float:
@@ -65,22 +69,22 @@ class Law:
         """The rate in events/s on so many cores, with its 90 % interval; infinite if nothing bounds it."""
         return Coefficient(*map(float, self._rates(np.array([cores])).ravel()))
 
-    def demand(self, rate: float) -> Demand:
-        """The least whole number of cores for a rate in events/s."""
-        enough = self._rates(np.arange(1.0, MOST_CORES + 1)) >= rate * (1 - _ROUNDING)
+    def demand(self, rate: float, differ: float = 0.0) -> Demand:
+        """The least whole number of cores for a rate in events/s.
+
+        differ: by which part the speed of a fresh process differs from that of the measured one, with 90 %.
+        """
+        enough = self._rates(np.arange(1.0, MOST_CORES + 1), differ) >= rate * (1 - _ROUNDING)
         value, high, low = (int(one.argmax()) + 1 if one.any() else None for one in enough)
         return Demand(rate, value, low, high, self.most_cores)
 
-    def _rates(self, cores: np.ndarray) -> np.ndarray:
-        """Rows with the rates on so many cores, and with both ends of their intervals.
-
-        By chance a fitted coefficient may be below 0, and would let some number of cores carry anything. So the rates
-        are those of a fit without such ones, and their intervals hold both fits.
-        """
+    def _rates(self, cores: np.ndarray, differ: float = 0.0) -> np.ndarray:
+        """Rows with the rates on so many cores, and with both ends of their intervals."""
         shape = _shape(cores)
-        fitted, middle = (shape @ np.array(one) for one in (self.coefficients, self.bounded))
+        free, middle = (shape @ np.array(one) for one in (self.free, self.bounded))
         reach = self.quantile * np.sqrt(np.einsum("ij,jk,ik->i", shape, np.array(self.covariance), shape))
-        each = np.stack([middle, np.maximum(middle, fitted + reach), np.minimum(middle, fitted - reach)])
+        reach = np.hypot(reach, differ * middle)
+        each = np.stack([middle, np.maximum(middle, free + reach), np.minimum(middle, free - reach)])
         return np.where(each > 0, cores / np.where(each > 0, each, 1.0), math.inf)
 
 
@@ -157,17 +161,18 @@ def _judged(
             return Refused(f"the points are too noisy: nothing bounds the {name}")
         if one[1] < -_ROUNDING:
             return Refused(f"the points rise faster than the law allows: the {name} would be at most {one[1]:.3g}")
+    first, *others = bounded = tuple(map(float, nnls(scaled, seen)[0]))
+    if not first:
+        return Refused("the points contradict the law: one core would carry anything")
     contention, coherency = (
-        Coefficient(max(0.0, float(found[place] / found[0])), max(0.0, one[0]), one[1])
-        for place, one in zip((1, 2), filter(None, found_of), strict=True)
+        Coefficient(one / first, max(0.0, min(low, one / first)), max(high, one / first))
+        for one, (low, high) in zip(others, filter(None, found_of), strict=True)
     )
     if contention.high - contention.low >= 1:
         low, high = contention.low, contention.high
         return Refused(f"the points are too noisy: the contention may be anything from {low:.3g} to {high:.3g}")
-    a, b, c = map(float, found)
     rows = tuple(tuple(map(float, row)) for row in covariance)
-    first, second, third = map(float, nnls(scaled, seen)[0])
-    return Law(1 / a, contention, coherency, float(sizes[-1]), (a, b, c), rows, quantile, (first, second, third))
+    return Law(1 / first, contention, coherency, float(sizes[-1]), tuple(map(float, found)), rows, quantile, bounded)
 
 
 def _shape(cores: np.ndarray) -> np.ndarray:

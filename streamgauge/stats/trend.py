@@ -16,6 +16,8 @@ from typing import Literal
 
 import numpy as np
 
+from streamgauge.base.words import counted
+
 Series = Sequence[float] | np.ndarray
 Kind = Literal["level", "growing", "falling", "not clear"]
 HOUR_S = 3600.0
@@ -63,7 +65,7 @@ def trend(seconds: Series, values: Series, *, series: int = 1, alpha: float = AL
         judged = at >= at[0] + SETTLING * (at[-1] - at[0])
         at, seen = at[judged], seen[judged]
     if at.size < LEAST:
-        return Trend("not clear", at.size, at.size, reason=f"{at.size} samples, at least {LEAST} are needed")
+        return Trend("not clear", at.size, at.size, reason=f"{counted(at.size, 'sample')}, at least {LEAST} are needed")
     samples = at.size
     at, seen = medians(at, seen, MOST)
     slopes, slope = _slopes(at, seen)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 
 from rich.console import Console
 
 from streamgauge.app.airflow import summary
+from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.records.result import Result
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 
@@ -75,3 +78,19 @@ def test_what_a_cell_costs_and_what_it_loses_at_its_streams_own_speed_are_the_la
     file.write_text(json.dumps(found))
     of_cell = [line for line in printed(store, tmp_path).splitlines() if line.startswith("late20.sum.rocksdb: ")]
     assert of_cell == ["late20.sum.rocksdb: against ordered it costs 7.0% (5.1% to 8.8%)"]
+
+
+def test_figures_of_other_measurements_have_a_line_each_and_those_that_were_replaced_have_none(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    made = benchmark(tmp_path / "source.csv", **CELLS, catchup={"minutes": 1})
+    record_cells(record_example(store, made))
+    names = ("b", "late20", "sum", "hdfs", "streaming")
+    for value in (20.0, 10.0):
+        figure = Result(*names, "catchup_seconds", "s", value, RUN, "c", low=9.0, high=21.0, machine={}, software={})
+        results.append(store.run(RUN), replace(figure, replaces=True))
+    console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
+    summary.show_figures(made, store, RunLog(store.run(RUN)), console)
+    told = [line.strip() for line in console.export_text().splitlines()]
+    assert [line for line in told if "catchup_" in line] == ["late20.sum.hdfs: catchup_seconds 10 s (9 to 21)"]
+    assert any("late20 sum rocksdb" in line for line in told)
+    assert not any("sha256" in line for line in told)

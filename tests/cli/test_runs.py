@@ -58,8 +58,8 @@ def test_list(artifacts: Path) -> None:
         {"run": "two", "stages": {"done": 1, "failed": 1}, "figures": 1, "page": None, "problem": None},
     ]
     told = call(artifacts, "runs", "list", "--limit", "1").out.splitlines()
-    assert told[0].endswith("two  1 done, 1 failed; 1 figures")
-    assert told[1:] == [f"1 runs in {artifacts / 'runs'}"]
+    assert told[0].endswith("two  1 done, 1 failed; 1 figure")
+    assert told[1:] == [f"1 run in {artifacts / 'runs'}"]
 
 
 def test_show(artifacts: Path) -> None:

@@ -20,8 +20,10 @@ from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
+from streamgauge.bench.compare.release_forms import as_markdown
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
@@ -109,9 +111,33 @@ def test_a_candidate_that_catches_up_more_slowly_is_no_go(tmp_path: Path, monkey
     assert series.ratio == pytest.approx(7 / 3, rel=0.3)
 
 
+@pytest.mark.prove
+def test_a_soak_of_each_side_stands_beside_and_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCKS, str(tmp_path))
+    known = {"engine": "known", "trigger": "50ms", "capacity": 20_000, "batch_rows": 1000}
+    bench = write_bench(
+        tmp_path,
+        systems=[{"name": "old", **known}, {"name": "new", **known, "leak": "8 MiB"}],
+        soak={"minutes": 0.3, "every_seconds": 0.5},
+        release={"rate": 1000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
+                 "compare": ["latency", "soak"]},
+    )  # fmt: skip
+    directory = bench.store.run("check")
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
+    memory = next(one for one in found.beside if one.metric == "soak_resident_memory_per_hour")
+    assert (memory.cell, memory.unit, memory.said) == ("e.all", "bytes/h", "higher")
+    assert memory.candidate is not None
+    assert memory.candidate.value == pytest.approx(3600 * 8 * 2**20, rel=0.15)
+    assert not any("soak" in one.what for one in found.reasons)
+    assert all("soak" not in one.metric for one in found.series)
+    assert not (directory / "work").exists()
+    assert "soak_resident_memory_per_hour" in build(directory).read_text()
+    assert f"beside: e.all {memory.metric} | {memory.text}" in as_markdown(found)
+
+
 def test_a_catch_up_is_compared_only_with_its_section(tmp_path: Path) -> None:
     release = {"rate": 3000, "compare": ["latency", "catchup"]}
-    said = r"release\.compare: found catchup, allowed: with a section catchup, which has the backlog"
+    said = r"release\.compare: found catchup, allowed: with a section catchup"
     with pytest.raises(UserError, match=said):
         write_bench(tmp_path, release=release)
     usual = timing.release_seconds(write_bench(tmp_path, release={"rate": 3000}, catchup={}).benchmark, timing.USUAL)

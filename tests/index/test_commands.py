@@ -130,11 +130,11 @@ def test_a_database_of_two_hosts_is_added_to_and_emptied_of_the_other_only_on_de
     database = ["--database", f"sqlite:///{tmp_path / 'both.db'}"]
     for host, at in (("one", "2026-03-01T02:00:00+00:00"), ("two", "2026-03-01T02:00:07+00:00")):
         example.run(tmp_path / host, "night", example.result("night", 5.0, at=at))
-        assert call(tmp_path / host, "add", *database).out == "1 new results of 1 runs\n"
-        assert call(tmp_path / host, "add", *database).out == "0 new results of 1 runs\n"
+        assert call(tmp_path / host, "add", *database).out == "1 new result of 1 run\n"
+        assert call(tmp_path / host, "add", *database).out == "0 new results of 1 run\n"
     call(tmp_path / "one", "rebuild", *database).refused("found 1 points (runs night) that are in no record here")
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 2
-    assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 results of 1 runs\n"
+    assert call(tmp_path / "one", "rebuild", "--others", *database).out == "1 result of 1 run\n"
     assert len(call(tmp_path / "one", "list", *database, "--json").json["results"]) == 1
     judged = Judgement("check", "", "2026-03-02T02:00:00+00:00", "release_check", 0.0, ReleaseVerdict(verdict="no-go"))
     results.judge(Store(tmp_path / "two").run("check"), judged)  # it has no figure
@@ -157,7 +157,7 @@ def test_artifacts_on_a_store_have_their_index_here(tmp_path: Path, monkeypatch:
     assert run(Call(["results", "list", *store])).out == "0 results\n"
     example.run(tmp_path, "night", example.result("night", 5.0))
     call(tmp_path, "add", "--database", default_url(Path("s3://bucket/place")))
-    assert run(Call(["results", "list", *store])).out.endswith("1 results\n")
+    assert run(Call(["results", "list", *store])).out.endswith("1 result\n")
 
 
 def test_a_file_among_the_runs_is_nobody_s_run(tmp_path: Path) -> None:

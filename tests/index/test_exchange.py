@@ -51,7 +51,7 @@ def test_bencher_gets_the_newest_figure_of_each_series(nights: Path) -> None:
     rate = {"value": 51_000.5}
     assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}, RATE["metric"]: rate}}
     assert said == (
-        "5 results: out.txt; 1 void ones were left out; "
+        "5 results: out.txt; 1 void one left out; "
         "1 are marked (estimated, at least), for which the format has no place\n"
     )
     _, first = exported(nights, "bencher", "--where", "run_id=n1")
@@ -65,7 +65,7 @@ def test_otava_gets_whole_runs_and_the_configuration_of_its_columns(nights: Path
         "2026-03-01T02:00:00+00:00,cn1,n1,100.0,50000.0",
         "2026-03-03T02:00:00+00:00,cn3,n3,99.5,51000.5",
     ]
-    assert "1 runs lack a figure and were left out" in said
+    assert "1 run left out for lack of a figure" in said
     assert yaml.safe_load((nights / "out.yaml").read_text()) == {
         "tests": {"streamgauge": {
             "type": "csv", "file": "out.txt", "time_column": "time", "attributes": ["commit", "run"],
@@ -96,7 +96,7 @@ def test_openmetrics_has_every_figure_and_its_interval_at_its_time(nights: Path)
     assert estimated.labels == {**labels, "system": "spark", "claim": "estimated"}
     assert proven.labels == {**labels, "system": "spark"}
     assert text.endswith("\n# EOF\n")
-    assert "1 void ones were left out\n" in said
+    assert "1 void one left out\n" in said
 
 
 @pytest.mark.parametrize("form", ["bencher", "otava"])
@@ -107,7 +107,7 @@ def test_figures_come_back_as_they_left(nights: Path, form: str) -> None:
     answer = call(there, *arguments)
     assert answer.out.startswith("2 new of 2 results: run imported-")
     assert call(there, *arguments).out.startswith("0 new of 2 results")
-    assert call(there, "rebuild").out == "2 results of 1 runs\n"
+    assert call(there, "rebuild").out == "2 results of 1 run\n"
     columns = ["benchmark", "experiment", "workload", "system", "mode", "metric", "value", "at"]
     columns += ["low", "high"] if form == "bencher" else []
 

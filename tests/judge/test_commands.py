@@ -75,7 +75,7 @@ def test_changes_prints_points_and_gaps(tmp_path: Path) -> None:
         {"after": "2026-02-04", "before": "2026-02-07", "days": 3.0},
         {"after": "2026-02-08", "before": "2026-02-10", "days": 2.0},
     ]
-    assert "1 change points" in run(Call(["changes", str(tmp_path / "h.csv")])).out
+    assert "1 change point" in run(Call(["changes", str(tmp_path / "h.csv")])).out
 
 
 @pytest.mark.parametrize(

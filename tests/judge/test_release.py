@@ -16,10 +16,12 @@ from scipy import stats
 
 from streamgauge.app.nights import release_check
 from streamgauge.base.canonical import has_its_sha256, with_sha256
+from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare.release_rules import (
     TURNS,
     answers,
+    beside,
     capabilities,
     decide,
     outputs,
@@ -27,9 +29,11 @@ from streamgauge.bench.compare.release_rules import (
     sides,
     suspects,
 )
+from streamgauge.bench.measure import timing
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.answers import Ability, Answer, FeatureAbility, Mode, Status
 from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side
+from streamgauge.records.result import Result
 from streamgauge.results.report.release_page import build
 from tests.measure.benches import write_bench
 
@@ -314,6 +318,42 @@ def test_the_gate_of_rates_keeps_its_error_rates() -> None:
     )
     assert verdicts(0.8).count("failed") >= 265
     assert verdicts(0.8).count("passed") == 0
+
+
+def figure(metric: str, value: float | None, half: float | None = None, why: str = "") -> Result:
+    ends = (None, None) if half is None or value is None else (value - half, value + half)
+    return Result(
+        "b", "e", "w", "s", "streaming", metric, "s", value, "r", "c", low=ends[0], high=ends[1], valid=not why,
+        reason=why, machine={}, software={},
+    )  # fmt: skip
+
+
+def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
+    old = [figure("a", 10, 1), figure("b", 10, 1), figure("c", 10, 1), figure("d", 10), figure("e", 10, 1)]
+    new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1)]
+    found = beside("e.w", old, [*new, figure("e", 3, why="its answers were wrong"), figure("f", 1, 1)])
+    assert [(one.metric, one.said) for one in found] == [
+        ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("d", "one of them has no interval"),
+        ("e", "its answers were wrong"), ("f", "one side has none"),
+    ]  # fmt: skip
+    assert [one.text for one in found[:1] + found[3:]] == [
+        "10 (9 to 11) → 12.5 (11.5 to 13.5) s: higher", "10 → 99 (98 to 100) s: one of them has no interval",
+        "10 (9 to 11) → — s: its answers were wrong", "— → 1 (0 to 2) s: one side has none",
+    ]  # fmt: skip
+
+
+def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:
+    for compare, sections, why in (
+        (["soak"], {"soak": {}}, r"release\.compare: found soak, of which none decides, allowed: such as latency, too"),
+        (["cpu", "scaling"], {}, r"release\.compare: found scaling, allowed: with a section scaling"),
+    ):
+        with pytest.raises(UserError, match=why):
+            write_bench(tmp_path, release={"rate": 10, "compare": compare}, **sections)
+    soak = {"soak": {"minutes": 20}, "release": {"rate": 10, "compare": ["cpu", "soak"]}}
+    benchmark = write_bench(tmp_path, **soak).benchmark
+    without = write_bench(tmp_path, release={"rate": 10, "compare": ["cpu"]}).benchmark
+    more = timing.release_seconds(benchmark, timing.USUAL) - timing.release_seconds(without, timing.USUAL)
+    assert more == pytest.approx(2 * (1200 + 2 * timing.USUAL.start_s))
 
 
 def test_a_manifest_tells_when_it_was_changed() -> None:

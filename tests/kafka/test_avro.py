@@ -75,7 +75,7 @@ def test_what_is_cut_or_followed_by_bytes_is_no_value(event: dict[str, Any], dat
     cut = data.draw(st.integers(0, len(value) - 1))
     with pytest.raises(ValueError, match=r"ends too early|does not follow"):
         read(value[:cut])
-    with pytest.raises(ValueError, match=r"^1 bytes behind the value"):
+    with pytest.raises(ValueError, match=r"^1 byte behind the value"):
         read(value + b"\0")
 
 

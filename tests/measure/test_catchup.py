@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
-from streamgauge.catalog.run_log import RunLog
+from streamgauge.bench.measurements.catchup.section import Catchup
+from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
 from streamgauge.records.spread import Spread
@@ -26,14 +25,12 @@ from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from streamgauge.stats.catch_up import Needed
 from tests.measure.benches import CELL, Bench, write_bench
-from tests.metrics.backend import wait_until
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.measure.killed import killed_and_measured_again
 
 
 def bench_of(place: Path, capacity: int = 10_000, **section: Any) -> Bench:
     """A system that takes so many events/s, of two seconds of backlog while 4,000 come."""
-    asked = {"rate": 4000, "minutes": 2 / 60, "repeats": 2, **section}
+    asked = {"rate": 4000, "minutes": 2 / 60, "repeats": 2, "patience": 20, **section}
     # batches of 50 ms follow each other without a pause: what one is late, the next one makes up for
     known = {"name": "known", "engine": "known", "capacity": capacity, "trigger": "10ms", "batch_rows": capacity // 20}
     return write_bench(place, systems=[known], catchup=asked, search={"max_age": "500ms"})
@@ -49,7 +46,7 @@ def caught_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> CatchupRun:
 def test_a_known_speed_is_found_with_the_seconds_that_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = bench_of(tmp_path)
     run = caught_up(bench, monkeypatch)
-    assert (run.void, run.backlog, run.not_live, len(run.valid)) == ("", 8000, 0, 2)
+    assert (run.void, run.backlog, len(run.valid)) == ("", 8000, 2)
     assert run.taken_per_s is not None
     assert run.live_s is not None
     assert run.taken_per_s.value == pytest.approx(10_000, rel=0.05)
@@ -79,10 +76,10 @@ def test_a_known_speed_is_found_with_the_seconds_that_follow(tmp_path: Path, mon
 def test_more_than_it_takes_is_never_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = bench_of(tmp_path, capacity=3000, patience=1, minutes=1 / 60)
     run = caught_up(bench, monkeypatch)
-    assert (run.live_s, run.not_live, run.hour.kind, run.void) == (None, 2, "never", "")
+    assert (run.live_s, run.hour.kind, run.void) == (None, "never", "")
     assert run.taken_per_s is not None
     assert run.taken_per_s.value == pytest.approx(3000, rel=0.05)
-    assert run.sentence.startswith("2 of 2 repeats were not live within 1 second; it takes ")
+    assert run.sentence.startswith("it was not live within 1 second in 2 of 2 repeats; it takes ")
     assert run.sentence.endswith("after a standstill at this rate it never catches up: it takes no more than comes")
     figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
     assert (figures["catchup_seconds"]["valid"], "catchup_hour_seconds" in figures) == (False, False)
@@ -120,36 +117,14 @@ def test_a_queue_that_runs_ahead_costs_answers_where_one_watermark_is_for_all(
 @pytest.mark.prove
 def test_what_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, minutes=0.1)
-    directory = bench.store.run("r")
-    for name, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
-        with RunLog(directory).stage(name, scope):
-            pass
-    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
-    arguments += BY_NAME["catchup"].arguments(CELL.model_dump())
-    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
-        cell = directory / "cells" / CELL.name
-        of_job = psutil.Process(job.pid).children
-        wait_until(lambda: bool([*cell.glob("work/trial-2")]) and len(of_job()) >= 2, "the second repeat", 120)
-        started = of_job(recursive=True)
-        job.kill()
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not alive
-    assert not (cell / "catchup.json").exists()
-    assert not (directory / "results.jsonl").exists()
-    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr[-3000:]
+    cell, metrics = killed_and_measured_again(bench, "catchup", lambda cell: [*cell.glob("work/trial-2")])
     assert len(CatchupRun.read(cell / "catchup.json").valid) == 2
-    assert not list(cell.glob("work/trial-*"))
-    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
-    assert len(metrics) == len(set(metrics)) == 4
-    ended = RunLog(directory).latest("catchup", **CELL.model_dump())
-    assert ended is not None
-    assert (ended.state, ended.outcome["valid"]) == ("done", 2)
+    assert len(metrics) == 4
 
 
 def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
-    with_it, usual = bench_of(tmp_path, rate=None, fraction=0.6, minutes=2, repeats=3).benchmark, timing.USUAL
+    with_it = bench_of(tmp_path, rate=None, fraction=0.6, minutes=2, repeats=3, patience=4).benchmark
+    usual = timing.USUAL
     names = [one.name for one in stages_of(with_it)]
     assert names[names.index("search") :] == ["search", "latency", "catchup", "report"]
     # 120 s of backlog at 0.6 of its speed need 180 s; it stays live for 5.5 s; there is no warm-up
@@ -197,6 +172,27 @@ def test_without_a_rate_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.M
     assert "No catch-up" in holes
 
 
+def test_seconds_whose_interval_reaches_the_patience_are_not_claimed() -> None:
+    """Longer ones were not seen: those that were are the faster ones."""
+    section = Catchup(minutes=5, patience=4)
+    for live in ([600.0, 650.0, 620.0], [1190.0]):
+        assert stage.live_of(live, section) == spread_of(live) is not None
+    for live in ([600.0, 1100.0, 700.0], [1100.0, 1150.0, 1190.0], [1196.0]):
+        assert spread_of(live) is not None
+        assert stage.live_of(live, section) is None
+    assert stage.live_of([600.0, None], section) is None
+
+
+def test_peaks_are_those_of_the_catch_up_and_not_of_what_follows() -> None:
+    first, second = Vitals(1.0), Vitals(1.0)
+    first.series["resident_memory"] = [(0.0, 5.0), (1.0, 7.0), (2.0, 6.0), (3.0, 9.0)]
+    second.series["resident_memory"] = [(0.0, 4.0), (1.0, 3.0), (9.0, 8.0)]
+    first.series["state_rows"] = second.series["state_rows"] = [(0.0, 0.0)]
+    first.series["state_bytes"] = [(0.0, 1.0)]
+    found = {one.name: one.each for one in stage.peaks_of([first, second], [1.5, None])}
+    assert found == {"resident_memory": (7.0, 8.0), "state_rows": (0.0, 0.0)}
+
+
 @pytest.mark.parametrize(
     ("length", "text"),
     [
@@ -225,6 +221,14 @@ def test_sentences_say_what_was_measured_and_what_was_not() -> None:
         "5 minutes"
     )
     assert (run.dropped, run.correct) == ((10, 2000), True)
+    assert run.model_copy(update={"live_s": None}).sentence.startswith(
+        "the interval of the seconds until it is live reaches the patience of 20 minutes; it takes "
+    )
+    late = run.model_copy(update={"live_s": None, "repeats": (repeat.model_copy(update={"live_s": None}),)})
+    assert late.not_within == "it was not live within 20 minutes in 1 of 1 repeat"
+    told = late.model_copy(update={"taken_per_s": Spread(value=30_000, low=20_000, high=40_000, samples=3)})
+    # 2.9 million events wait beyond the 10 s, and 20,000 a second are worked off
+    assert told.not_within == f"{late.not_within}; by what it takes it needs 2.4 minutes (1.6 to 4.8)"
     unknown = run.model_copy(update={"hour": Needed("not known", reason="why"), "live_s": None})
     assert unknown.after_an_hour == "what it needs after an hour of standstill is not known: why"
     wrong = repeat.model_copy(update={"correct": False, "valid": False, "reason": "output wrong: 3 rows"})

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
@@ -18,13 +14,11 @@ from streamgauge.bench.driver.system import Capabilities
 from streamgauge.bench.faults.strike import spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
-from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, keep, suffered_of
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
-from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
 from streamgauge.records.trial import Compared
@@ -32,9 +26,7 @@ from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import CELL, Bench, write_bench
-from tests.metrics.backend import wait_until
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.measure.killed import killed_and_measured_again
 
 
 def bench_of(place: Path, section: dict[str, Any], **system: Any) -> Bench:
@@ -139,30 +131,9 @@ def test_a_longer_interval_of_checkpoints_makes_a_system_read_more_again(tmp_pat
 @pytest.mark.prove
 def test_a_recovery_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, {"seconds": 6, "repeats": 1, "faults": ["kill"], "cut_seconds": 1})
-    directory = bench.store.run("r")
-    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
-        with RunLog(directory).stage(stage, scope):
-            pass
-    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
-    arguments += BY_NAME["recovery"].arguments(CELL.model_dump())
-    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
-    environment = {**os.environ, LOCKS: str(tmp_path)}  # others measure on this host, too
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as job:
-        cell = directory / "cells" / CELL.name
-        of_job = psutil.Process(job.pid).children
-        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system", 120)
-        started = of_job(recursive=True)
-        job.kill()
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not alive
-    assert not (cell / "recovery.json").exists()
-    again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr[-3000:]
+    cell, metrics = killed_and_measured_again(bench, "recovery", lambda cell: [*cell.glob("work/trial-*")])
     assert RecoveryRun.read(cell / "recovery.json").faults[0].valid
-    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
-    assert len(metrics) == len(set(metrics)) == 4
+    assert len(metrics) == 4
 
 
 def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from benchmarks.scalability import IN_TURNS, LAWS, row
@@ -18,7 +17,7 @@ from streamgauge.bench.driver.system import Capabilities, Share
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
-from streamgauge.bench.measurements.scaling.record import Carried, ScalingRun, need_of
+from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, disorder_in_cpus, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
 from streamgauge.bench.measurements.scaling.stage import carried_of, record_of, sentence_of
 from streamgauge.bench.measurements.search.record import Estimate, ProcessEstimate, SearchAnswer
@@ -27,17 +26,18 @@ from streamgauge.bench.search.parts import GIVE_UP, Point, measure_parts, order,
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
-from streamgauge.config import Search
+from streamgauge.config import Cell, Search
 from streamgauge.config.benchmark import Overrides
 from streamgauge.records.measurement import Batch, Limits, Window
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Chart, Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from streamgauge.stats.scalability import Refused, carried, fit
+from tests.command import Call
+from tests.command import run as run_command
 from tests.measure.benches import CELL, Bench, write_bench
-from tests.metrics.backend import wait_until
+from tests.measure.killed import killed_and_measured_again
 
-ROOT = Path(__file__).resolve().parents[2]
 ONE_CPU, CONTENTION, COHERENCY = 10_000, 0.1, 0.02
 QUICK = {"max_age": "600ms", "warmup_seconds": 0, "window_seconds": 0.2, "yardstick": False}
 #: a batch of n rows takes 10 ms and n times 100 µs
@@ -131,28 +131,16 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
 @pytest.mark.prove
 def test_a_run_that_was_killed_leaves_nothing_and_is_measured_again(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, quotas=[0.5, 1], blocks=2)
-    cell_run = searched(bench)
-    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
-        with RunLog(cell_run.run_directory).stage(stage, scope):
-            pass
-    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
-    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
-    command += BY_NAME["scaling"].arguments(CELL.model_dump())
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
-        shares = cell_run.directory / "work" / "system" / "cpus"
-        wait_until(lambda: shares.exists() and shares.read_text() == "0.5", "a part of the machine", 120)
-        started = psutil.Process(job.pid).children(recursive=True)
-        job.kill()
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not alive
-    assert not (cell_run.directory / "scaling.json").exists()
-    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr[-3000:]
-    run = ScalingRun.read(cell_run.directory / "scaling.json")
+    searched(bench)
+
+    def on_half_a_cpu(cell: Path) -> bool:
+        share = cell / "work" / "system" / "cpus"
+        return share.exists() and share.read_text() == "0.5"
+
+    cell, _ = killed_and_measured_again(bench, "scaling", on_half_a_cpu)
+    run = ScalingRun.read(cell / "scaling.json")
     assert [len(one.blocks) for one in run.points] == [2, 2]
     assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
-    metrics = [one["metric"] for one in read_jsonl(cell_run.run_directory / "results.jsonl")]
-    assert len(metrics) == len(set(metrics))
 
 
 def test_what_cannot_be_given_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +252,7 @@ def test_invalid_windows_are_measured_again_and_end_the_turns_where_nothing_is_v
     assert len(asked) == 2 * GIVE_UP
     parts = [carried_of(points, cpus, (0.5, 1.0)) for cpus in (0.5, 1.0)]
     assert all(one == Carried(cpus=one.cpus, reason="the system died") for one in parts)
-    run = record_of("p", Scaling(quotas=(0.5, 1.0), demand=10.0), parts)
+    run = record_of("p", Scaling(quotas=(0.5, 1.0), demand=10.0), parts, 0.0)
     assert sentence_of(run) == "events/s: nothing; no law: 0 numbers of cores were measured, at least 4 are needed"
     assert run.need is not None
     assert run.need.cpus is None
@@ -278,9 +266,8 @@ def point(cpus: float, *rates: float) -> list[Point]:
 def test_efficiency_is_of_the_same_block_and_real_quotas_carry_no_law() -> None:
     parts = (0.25, 0.5, 0.75, 1.0)
     points = [*point(0.25, 20, 40), *point(0.5, 45, 90), *point(0.75, 70, 140), *point(1.0, 100, 200)]
-    run = record_of(
-        "p", Scaling(demand=60.0, cost=Cost(core_hour=0.36)), [carried_of(points, one, parts) for one in parts]
-    )
+    carried_by = [carried_of(points, one, parts) for one in parts]
+    run = record_of("p", Scaling(demand=60.0, cost=Cost(core_hour=0.36)), carried_by, 0.0)
     assert [one.efficiency for one in run.points] == pytest.approx([0.8, 0.9, 70 / 75, 1.0])
     assert run.points[0].efficiency_interval == pytest.approx((0.8, 0.8))
     assert run.points[3].efficiency_interval is None
@@ -299,8 +286,10 @@ def test_without_a_law_a_demand_is_the_least_part_that_carries_it_for_sure_or_pe
     )
     refused = fit([(one.cpus, rate) for one in points for rate in one.blocks])
     assert isinstance(refused, Refused)
-    ends = {rate: need_of(rate, points, refused, None) for rate in (90.0, 150.0, 230.0, 400.0)}
+    ends = {rate: need_of(rate, points, refused, None, 0.0) for rate in (90.0, 150.0, 230.0, 400.0)}
     assert [(one.low, one.cpus, one.high) for one in ends.values()] == [(1, 1, 2), (2, 2, 3), (3, 3, None), (None,) * 3]
+    fresh = need_of(150.0, points, refused, None, 0.4)  # 180 may be as little as 114, and 100 as much as 155
+    assert (fresh.low, fresh.cpus, fresh.high) == (1, 2, 3)
 
 
 def test_intervals_from_turns_hold_a_known_law_nine_times_in_ten() -> None:
@@ -310,12 +299,64 @@ def test_intervals_from_turns_hold_a_known_law_nine_times_in_ten() -> None:
     assert all(float(one.rstrip(" %")) >= 75 for one in (contention, coherency))
 
 
+def scaled(bench: Bench, cell: Cell, percent: float, *points: Sequence[Point]) -> ScalingRun:
+    """Writes the record of a cell whose parts carry this."""
+    parts = tuple(own[0].cpus for own in points)
+    carried_by = [carried_of(own, own[0].cpus, parts) for own in points]
+    run = record_of("p", Scaling(quotas=parts, demand=80.0, blocks=2), carried_by, 0.02)
+    run = run.model_copy(update={"cell": cell, "target_percent": percent})
+    place = bench.store.run("r") / "cells" / cell.name
+    place.mkdir(parents=True, exist_ok=True)
+    run.write(place / "scaling.json")
+    return run
+
+
+def test_page_and_runs_show_say_what_a_late_stream_costs_in_cpus(tmp_path: Path) -> None:
+    streams = [{"name": "late", "target_percent": 20, "delay": {"max": "1s"}}, {"name": "e", "target_percent": 0}]
+    bench = write_bench(tmp_path, experiments=streams, scaling={})
+    late = CELL.model_copy(update={"experiment": "late"})
+    ordered_run = scaled(bench, CELL, 0, point(0.5, 50, 51), point(1.0, 100, 102))
+    late_run = scaled(bench, late, 20, point(0.5, 40, 41), point(1.0, 80, 82))
+    [(name, cost)] = disorder_in_cpus([late_run, ordered_run]).items()
+    assert (name, cost.against, cost.rate_events_per_s) == (late.name, "e", 80)
+    assert cost.cpus == pytest.approx(0.99, abs=0.01)
+    assert cost.of_against == pytest.approx(0.79, abs=0.01)
+    said = r"at 80 events/s it needs 0\.2 CPUs more than e \(0\.1\d* to 0\.2\d*\)"
+    assert re.fullmatch(said, cost.sentence)
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r"))
+    notes = {part.title: [one.text for one in part.blocks if isinstance(one, Note)] for part in shown.parts}
+    assert f"A{cost.sentence[1:]}." in notes["late × all × known"]
+    assert not any(" CPUs more than " in text for text in notes["e × all × known"])
+    with RunLog(bench.store.run("r")).stage("scaling", late.model_dump()):
+        pass
+    told = run_command(Call(["runs", "show", "r", "--artifacts", str(bench.store.root)]))
+    assert f"{late.name}: {cost.sentence}" in told.out.splitlines()
+
+
+def test_what_is_not_known_of_the_cpus_has_its_reason(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path)
+    late = CELL.model_copy(update={"experiment": "late"})
+    fast = scaled(bench, CELL, 0, point(0.5, 500, 510), point(1.0, 1000, 1020))
+    slow = scaled(bench, late, 20, point(0.5, 40, 41), point(1.0, 80, 82))
+    assert disorder_in_cpus([fast, slow])[late.name].sentence == (
+        "what it costs in CPUs against e is not known: the parts carry no common rate: 41 to 80 events/s of the one, "
+        "510 to 1,000 of the other"
+    )
+    wrong = Checked(rate_events_per_s=1, outcome="sustainable", correct=False)
+    for bad in (slow.model_copy(update={"checked": wrong}), scaled(bench, late, 20, point(0.5, 40), point(1.0, 80))):
+        assert disorder_in_cpus([fast, bad])[late.name].reason == (
+            "answers were wrong, or a part has no rate in some block"
+        )
+    alike = disorder_in_cpus([fast, fast.model_copy(update={"cell": late})])[late.name]
+    assert alike.sentence.startswith("at 714 events/s it needs no more CPUs than e that show: between -0.0")
+
+
 def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:
     bench = bench_of(tmp_path)
     cell_run = searched(bench)
     parts = (0.5, 1.0)
     points = [*point(0.5, 45, 47), *point(1.0, 100, 104)]
-    record_of("p", Scaling(quotas=parts), [carried_of(points, one, parts) for one in parts]).write(
+    record_of("p", Scaling(quotas=parts), [carried_of(points, one, parts) for one in parts], 0.0).write(
         cell_run.directory / "scaling.json"
     )
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks

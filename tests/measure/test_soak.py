@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
@@ -18,16 +16,14 @@ from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.vitals import disk_bytes
 from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.bench.measurements.soak.stage import followed, sentence_of
-from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.benchmark import Overrides
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import CELL, Bench, write_bench
-from tests.metrics.backend import wait_until
+from tests.measure.killed import killed_and_measured_again
 
-ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 
 
@@ -85,33 +81,9 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
 
 
 def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
-    bench = bench_of(tmp_path)
-    directory = bench.store.run("r")
-    for stage, scope in (("validate", {"experiment": CELL.experiment}), ("search", CELL.model_dump())):
-        with RunLog(directory).stage(stage, scope):
-            pass
-    arguments = ["--config", str(bench.file), "--artifacts", str(bench.store.root), "--run-id", "r"]
-    arguments += BY_NAME["soak"].arguments(CELL.model_dump())
-    command = [sys.executable, str(ROOT / "jobs" / "measure.py"), *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
-        cell = directory / "cells" / CELL.name
-        of_job = psutil.Process(job.pid).children
-        wait_until(lambda: bool([*cell.glob("work/trial-*")]) and len(of_job()) >= 2, "the driver and the system", 120)
-        started = of_job(recursive=True)
-        job.kill()
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not alive
-    assert not (cell / "soak.json").exists()
-    assert not (directory / "results.jsonl").exists()
-    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr[-3000:]
+    cell, metrics = killed_and_measured_again(bench_of(tmp_path), "soak", lambda cell: [*cell.glob("work/trial-*")])
     assert SoakRun.read(cell / "soak.json").valid
-    assert not list(cell.glob("work/trial-*"))
-    metrics = [one["metric"] for one in read_jsonl(directory / "results.jsonl")]
-    assert len(metrics) == len(set(metrics)) > 4
-    ended = RunLog(directory).latest("soak", **CELL.model_dump())
-    assert ended is not None
-    assert (ended.state, ended.outcome["valid"]) == ("done", True)
+    assert len(metrics) > 4
 
 
 def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:

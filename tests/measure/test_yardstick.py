@@ -106,7 +106,7 @@ def test_each_cpu_does_all_of_the_work_on_itself_and_the_caller_stays_where_it_w
 def test_cpus_that_are_not_ours_are_left_out() -> None:
     first = min(os.sched_getaffinity(0))
     assert Yardstick([first, 4095], units=1).cpus == (first,)
-    with pytest.raises(ValueError, match=r"found CPUs \[4095\] and 1 units, allowed: some of \["):
+    with pytest.raises(ValueError, match=r"found CPUs \[4095\] and 1 unit, allowed: some of \["):
         Yardstick([4095], units=1)
     with pytest.raises(ValueError, match="at least 1 unit"):
         Yardstick(units=0)

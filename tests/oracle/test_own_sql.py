@@ -86,7 +86,7 @@ def test_what_the_sentinel_answers_does_not_count(made: list[Answers]) -> None:
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
-        ([A], "output wrong: 1 rows, 2 expected; 1 missing, such as: expected key=b n=1, found none"),
+        ([A], "output wrong: 1 row, 2 expected; 1 missing, such as: expected key=b n=1, found none"),
         (
             [A, B, {"key": "c", "n": 1}],
             "output wrong: 3 rows, 2 expected; 1 in excess, such as: expected none, found key=c n=1",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from benchmarks.scalability import LAWS, PLANS, least, row
+from benchmarks.scalability import ALONE, IN_TURNS, LAWS, PLANS, Plan, least, row
 from streamgauge.stats.scalability import Law, Refused, carried, cost_per_billion, fit
 
 SIZES = (1, 2, 4, 8, 16)
@@ -50,6 +50,13 @@ def test_intervals_hold_the_truth_nine_times_in_ten() -> None:
         assert all(float(one.rstrip(" %")) >= 75 for one in (contention, coherency, half, more))
 
 
+@pytest.mark.parametrize("plan", [IN_TURNS[0], ALONE], ids=["search of three", "search of one"])
+def test_a_demand_holds_the_truth_of_a_fresh_process_though_one_alone_was_measured(plan: Plan) -> None:
+    """Half of the largest rate needs exactly four cores: a slower process than the median one needs five."""
+    *_, half, more, _ = row(LAWS[0], plan, 40)
+    assert all(float(one.rstrip(" %")) >= 80 for one in (half, more))
+
+
 def test_the_demand_is_the_least_number_of_cores_and_none_beyond_the_peak() -> None:
     law = fit([(n, carried(n, 1000, 0.05, 0.01)) for n in SIZES])
     assert isinstance(law, Law)
@@ -73,6 +80,31 @@ def test_far_beyond_what_was_measured_a_demand_is_no_less_than_without_contentio
             demands.append(demand.cores)
     assert len(demands) >= 20
     assert np.quantile(demands, 0.05) >= 0.9 * 240
+
+
+def test_the_coefficients_are_those_by_which_it_tells_rates() -> None:
+    """A free coefficient of some of these fits is below 0 by chance."""
+    bounded = 0
+    for seed in range(20):
+        law = fit(drawn(seed, 0.0, 0.0, 0.05))
+        if isinstance(law, Law):
+            bounded += min(law.free) < 0
+            values = law.one_core, law.contention.value, law.coherency.value
+            for cores in (1, 5, 40):
+                assert law.rate(cores).value == pytest.approx(carried(cores, *values))
+            for one in (law.contention, law.coherency):
+                assert 0 <= one.low <= one.value <= one.high
+    assert bounded >= 5
+
+
+def test_fresh_processes_widen_the_demand_alone() -> None:
+    law = fit([(n, carried(n, 1000, 0.05, 0.001)) for n in SIZES])
+    assert isinstance(law, Law)
+    own, fresh = law.demand(8000), law.demand(8000, 0.1)
+    assert own.low == own.cores == own.high == fresh.cores
+    assert own.cores is not None
+    least, most = (law.demand(8000 * part).cores for part in (0.9, 1.1))
+    assert (fresh.low, fresh.high) == (least, most) != (own.low, own.high)
 
 
 def test_noise_widens_the_demand() -> None:

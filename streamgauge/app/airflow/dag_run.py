@@ -18,6 +18,7 @@ from streamgauge.app.airflow.services import ui
 from streamgauge.base import processes
 from streamgauge.base.live import Live, tell, took
 from streamgauge.base.places import here
+from streamgauge.base.words import counted
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
@@ -52,7 +53,11 @@ def run(
             code = stage_runs.run(
                 file, benchmark, store, overrides, only=only, run_id=run_id, claim=claim, master=master
             )
-            return code if only else _ended(benchmark, store, run_id, failed=bool(code), began=began)
+            if only is None:
+                return _ended(benchmark, store, run_id, failed=bool(code), began=began)
+            if only in (*benchmark.sections, "turns"):
+                summary.show_figures(benchmark, store, RunLog(store.run(run_id)))
+            return code
         return _run(file, benchmark, store, overrides, run_id=run_id, claim=claim, master=master)
 
 
@@ -71,7 +76,8 @@ def _run(
     environment |= {**claim, "STREAMGAUGE_RUN_ID": run_id}
     log = here(directory) / "airflow.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    tell(f"run {run_id}: {len(benchmark.experiments)} experiments, {len(benchmark.all_cells())} cells; log {log}")
+    asked = [counted(len(benchmark.experiments), "experiment"), counted(len(benchmark.all_cells()), "cell")]
+    tell(f"run {run_id}: {', '.join(asked)}; log {log}")
     command = [*home.AIRFLOW, "dags", "test", f"streamgauge_{benchmark.name}", "--conf", json.dumps(overrides)]
     begin = time.monotonic()
     try:

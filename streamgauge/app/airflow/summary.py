@@ -1,6 +1,8 @@
-"""Prints a run's summary on the terminal: each stage's state, each stream's disorder, each cell's rate and latency."""
+"""Prints a run's summary on the terminal: each stage's state, each stream's disorder, and each cell's figures."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from rich.markup import escape
 from rich.table import Table
@@ -8,12 +10,13 @@ from rich.text import Text
 
 from streamgauge.base.console import Console
 from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.degrees import comparisons
+from streamgauge.results.report.degrees import comparisons, in_cpus
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -27,14 +30,32 @@ def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console |
     console.print(_stages(benchmark, run_log))
     console.print(_streams(benchmark, store, run_log))
     if benchmark.all_cells():
-        records = Records(benchmark, store, run_log.path.name)
-        console.print(_cells(benchmark, records.cells))
-        for cell in records.cells:
-            for compared in comparisons(records, cell):
-                console.print(Text(f"{cell.cell.name}: {compared.sentence}"), soft_wrap=True)
-            loss = cell.search.lost_at_own_speed if cell.search else None
-            if loss and loss.rule != "never":
-                console.print(Text(f"{cell.cell.name}: {loss.sentence}"), soft_wrap=True)
+        show_figures(benchmark, store, run_log, console)
+
+
+def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
+    """Prints what the cells were measured for: their rates and latencies, and a line for each other figure."""
+    console = console or Console()
+    records = Records(benchmark, store, run_log.path.name)
+    console.print(_cells(benchmark, records.cells))
+    for line in _lines(records):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _lines(records: Records) -> Iterator[str]:
+    """Yields the figures of measurements that the table has no column for, and the sentences on each cell."""
+    names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
+    for _, one in results.numbered(records.directory)[0]:
+        if one.metric.startswith(names) and one.reason != results.REPLACED:
+            yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}"
+    costs = in_cpus(records)
+    for cell in records.cells:
+        name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
+        yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
+        if name in costs:
+            yield f"{name}: {costs[name].sentence}"
+        if loss and loss.rule != "never":
+            yield f"{name}: {loss.sentence}"
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:

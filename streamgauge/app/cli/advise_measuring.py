@@ -16,6 +16,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.base.live import tell
 from streamgauge.base.places import here
 from streamgauge.base.units import PS, Duration, Tick
+from streamgauge.base.words import counted
 from streamgauge.config.systems import ENGINES
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Question, Trade
 
@@ -133,7 +134,7 @@ def measured(
     file = here(store.run(name)) / _FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     write_json(file, benchmark.model_dump(mode="json"))
-    tell(f"measuring {len(trades)} delays: {timing.summary(benchmark)}", sys.stderr)
+    tell(f"measuring {counted(len(trades), 'delay')}: {timing.summary(benchmark)}", sys.stderr)
     code, *_ = planning.ran(file, setting.artifacts, {}, run_id=name, alone=True, as_json=as_json)
     if code:
         tell(f"to go on: the same command with --run {name}", sys.stderr)

@@ -20,6 +20,7 @@ from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.app.cli.topic_text import fixed_json, fixed_options
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.records.profile import Profile
@@ -254,13 +255,13 @@ def generate(
     if made.quarantined:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.quarantine_reasons.items())
         hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
-        typer.echo(f"left out      {made.quarantined:,} lines: {reasons}; {hint}")
+        typer.echo(f"left out      {counted(made.quarantined, 'line')}: {reasons}; {hint}")
     counts = (made.source_out_of_order, made.target_out_of_order, made.achieved_out_of_order)
     for name, count in zip(("source", "target", "achieved"), counts, strict=True):
         typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, made.events):.4f} %)")
     typer.echo(f"bound         {made.feasible_max:,} under this seed")
     if made.duplicates:
-        typer.echo(f"duplicates    {made.duplicates:,} more rows")
+        typer.echo(f"duplicates    {counted(made.duplicates, 'more row')}")
     typer.echo(f"sha256        {made.sha256}")
     for file in made.files:
         typer.echo(f"written       {file}")

@@ -13,6 +13,7 @@ import typer
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
 from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 
 if TYPE_CHECKING:
     from streamgauge.results.index.result_index import Row
@@ -49,7 +50,7 @@ def export(
     compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)
     export.write([*rows, *compared], out)
     facts = {"results": len(rows), "comparisons": len(compared), "file": out}
-    tell(f"{len(rows)} results and {len(compared)} comparisons: {out}", facts, as_json)
+    tell(f"{counted(len(rows), 'result')} and {counted(len(compared), 'comparison')}: {out}", facts, as_json)
 
 
 def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[str, Any]]:
@@ -62,14 +63,12 @@ def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[st
     figures = sound(rows)
     if not figures:
         raise UserError("--where: found no figure that is not void; `streamgauge results list` lists all")
-    texts, notes = (
-        {out: ""},
-        [f"{len(rows) - len(figures)} void ones were left out"] if len(rows) > len(figures) else [],
-    )
+    void, texts = len(rows) - len(figures), {out: ""}
+    notes = [f"{counted(void, 'void one')} left out"] if void else []
     if form == "otava":
         table = otava.table_of(figures, out.name)
         texts = {out: table.csv, out.with_suffix(".yaml"): table.configuration}
-        notes += [f"{table.left_out} runs lack a figure and were left out"] if table.left_out else []
+        notes += [f"{counted(table.left_out, 'run')} left out for lack of a figure"] if table.left_out else []
     else:
         texts[out] = (bencher if form == "bencher" else openmetrics).text_of(figures)
     unproven = sum(mark_of(one.claim) != "" for one in figures)
@@ -81,7 +80,10 @@ def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[st
         except OSError as problem:
             raise as_user_error(problem, path) from None
     files = ", ".join(map(str, texts))
-    return "; ".join([f"{len(figures)} results: {files}", *notes]), {"results": len(figures), "files": list(texts)}
+    return "; ".join([f"{counted(len(figures), 'result')}: {files}", *notes]), {
+        "results": len(figures),
+        "files": list(texts),
+    }
 
 
 def import_(
@@ -128,7 +130,7 @@ def import_(
     index = index_at(artifacts, database)
     count = index.add_run(run)
     tell(
-        f"{count} new of {len(figures)} results: run {run_id}",
+        f"{count} new of {counted(len(figures), 'result')}: run {run_id}",
         {"new": count, "results": len(figures), "run": run_id},
         as_json,
     )

@@ -20,6 +20,7 @@ from streamgauge.app.cli.source_options import Reading, spread, topic_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.units import PS, Duration, moment, show_ticks
+from streamgauge.base.words import counted
 from streamgauge.records.profile import Span
 
 _FILE = """\
@@ -149,7 +150,7 @@ def init(
     except OSError as problem:
         raise as_user_error(problem, out) from None
     lines = [
-        f"{file}: {_layout(described)}, {kept} {'column' if kept == 1 else 'columns'} for workloads",
+        f"{file}: {_layout(described)}, {counted(kept, 'column')} for workloads",
         f"time      {_described(chosen.keys())}: {read:,} of {looked.lines:,} lines read",
         *(f"          {at}  {_one_line(line)}" for at, line in shown),
         f"span      {begin} to {end}, {show_ticks(span.max - span.min, source.tick)} in {which} lines",

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.app.cli.common import AsJson
+from streamgauge.base.words import counted
 
 #: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
 _WORSE, _UNKNOWN = 1, 4
@@ -102,8 +103,9 @@ def changes(
         )
     typer.echo(
         outcome.reason
-        or f"{len(points)} change points in {outcome.n} values; noise {_percent(outcome.noise)}, "
-        f"detectable within {segment} values {_percent(outcome.detectable)}; {len(history.gaps)} gaps"
+        or f"{counted(len(points), 'change point')} in {counted(outcome.n, 'value')}; "
+        f"noise {_percent(outcome.noise)}, detectable within {segment} values {_percent(outcome.detectable)}; "
+        f"{counted(len(history.gaps), 'gap')}"
     )
     raise typer.Exit(code)
 

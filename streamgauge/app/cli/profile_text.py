@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from streamgauge.base.units import PS, Tick, moment, show_about, show_enough, show_ticks
+from streamgauge.base.words import counted
 from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, StreamPart, part_name
 
 #: most parts of a stream that are printed
@@ -135,7 +136,7 @@ def _show_merged(profile: Profile, out_of_order: int) -> None:
     if in_file.out_of_order not in (None, out_of_order):
         share = 100 * (in_file.out_of_order or 0) / in_file.events
         typer.echo(f"  as in the file    {in_file.out_of_order:,}  ({share:.4f} %)")
-    typer.echo(f"adjacent descents   {profile.adjacent_descents:,}  ({profile.runs:,} runs)")
+    typer.echo(f"adjacent descents   {profile.adjacent_descents:,}  ({counted(profile.runs or 0, 'run')})")
     counts = (profile.inversions, profile.distance, profile.interleaved)
     for name, value in zip(("inversions", "distance", "interleaved"), counts, strict=True):
         if value is not None:
@@ -162,7 +163,8 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     tick, parts = profile.tick, sorted(by_part.parts, key=lambda part: -part.events)
     within = by_part.out_of_order
     merged = "" if profile.out_of_order is None else f", and {profile.out_of_order - within:,} more when merged"
-    typer.echo(f"by {by_part.column}: {len(parts):,} parts, of {profile.events // len(parts):,} events on average")
+    mean = counted(profile.events // len(parts), "event")
+    typer.echo(f"by {by_part.column}: {counted(len(parts), 'part')}, of {mean} on average")
     typer.echo(f"  out of order      {within:,} within their part{merged}")
     columns: tuple[str, ...] = (
         "part",

@@ -15,6 +15,7 @@ from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, Con
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
+from streamgauge.base.words import counted
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
@@ -85,6 +86,8 @@ def _show(check: ReleaseCheck) -> None:
         typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
     for one in check.series:
         typer.echo(f"{one.state:8} {one.name}: {_beside(one)}")
+    for figure in check.beside:
+        typer.echo(f"{'note':8} {figure.cell} {figure.metric} {figure.text}")
     typer.echo(check.line)
 
 
@@ -98,4 +101,4 @@ def _beside(one: JudgedSeries) -> str:
         if value is not None
     ]
     figures = [f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one.tolerance:g} %", *limits]
-    return f"{', '.join(figures)}, {one.n_baseline} and {one.n_candidate} values"
+    return f"{', '.join(figures)}, {one.n_baseline} and {counted(one.n_candidate, 'value')}"

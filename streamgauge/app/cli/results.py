@@ -16,6 +16,7 @@ from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, sto
 from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
+from streamgauge.base.words import counted
 
 if TYPE_CHECKING:
     from streamgauge.results.index import Index
@@ -48,7 +49,7 @@ def list_(
         value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
         void = "" if row["valid"] else f"  void: {row['reason']}"
         lines.append(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
-    tell("\n".join([*lines, f"{len(rows)} results"]), {"results": rows}, as_json)
+    tell("\n".join([*lines, counted(len(rows), "result")]), {"results": rows}, as_json)
 
 
 @results.command("series")
@@ -75,7 +76,7 @@ def metrics(
         for (metric, unit), points in sorted(by_metric.items())
     ]  # fmt: skip
     lines = [f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points" for row in rows]
-    tell("\n".join([*lines, f"{len(rows)} metrics"]), {"metrics": rows}, as_json)
+    tell("\n".join([*lines, counted(len(rows), "metric")]), {"metrics": rows}, as_json)
 
 
 @results.command("history")
@@ -92,7 +93,7 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
         out.write_text("time,value\n" + "".join(lines))
     except OSError as problem:
         raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
-    tell(f"{len(points)} points: {out}", {"points": len(points), "file": out}, as_json)
+    tell(f"{counted(len(points), 'point')}: {out}", {"points": len(points), "file": out}, as_json)
 
 
 results.command()(exchange.export)
@@ -115,7 +116,7 @@ def rebuild(
     from streamgauge.results.index.result_index import rebuilt
 
     index, count = rebuilt(database or default_url(artifacts), runs, others=others)
-    tell(f"{count} results of {len(runs)} runs", {"results": count, "runs": len(runs)}, as_json)
+    tell(f"{counted(count, 'result')} of {counted(len(runs), 'run')}", {"results": count, "runs": len(runs)}, as_json)
     _tell(index)
 
 
@@ -126,7 +127,7 @@ def add(artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_
         raise UserError(f"{artifacts}/runs: found no run; name the folder with --artifacts")
     index = index_at(artifacts, database)
     count = sum(index.add_run(run) for run in runs)
-    tell(f"{count} new results of {len(runs)} runs", {"new": count, "runs": len(runs)}, as_json)
+    tell(f"{counted(count, 'new result')} of {counted(len(runs), 'run')}", {"new": count, "runs": len(runs)}, as_json)
     _tell(index)
 
 
@@ -161,7 +162,9 @@ def accept(
 def _tell(index: Index) -> None:
     """Raises UserError if lines of the records were left out; a warning has named each of them."""
     if index.problems:
-        raise UserError(f"{len(index.problems)} lines of the records were left out; mend or delete them, and run again")
+        raise UserError(
+            f"left out {counted(len(index.problems), 'line')} of the records; mend or delete each, and run again"
+        )
 
 
 def dashboard(

@@ -14,9 +14,10 @@ from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, sto
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.base.shipped import INSTALL
+from streamgauge.base.words import counted
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.run_log import known_run
-from streamgauge.catalog.run_summary import PAGE, comparisons, last_attempts, losses, summaries, summary
+from streamgauge.catalog.run_summary import PAGE, comparisons, in_cpus, last_attempts, losses, summaries, summary
 from streamgauge.records.result import Result
 
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
@@ -47,10 +48,12 @@ def list_(
     lines = []
     for run in listed:
         states = ", ".join(f"{count} {state}" for state, count in run.stages.items())
-        measured = f"{states}; {run.figures} figures{'  page' if run.page else ''}  " if run.started_at else ""
+        measured = (
+            f"{states}; {counted(run.figures, 'figure')}{'  page' if run.page else ''}  " if run.started_at else ""
+        )
         problem = f"not readable: {run.problem}" if run.problem else ""
         lines.append(f"{(run.started_at or '?')[:19]:19}  {run.run}  {measured}{problem}".rstrip())
-    lines.append(f"{len(listed)} runs in {store_at(artifacts).root / 'runs'}")
+    lines.append(f"{counted(len(listed), 'run')} in {store_at(artifacts).root / 'runs'}")
     tell("\n".join(lines), {"runs": [asdict(run) for run in listed]}, as_json)
 
 
@@ -59,12 +62,13 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     """Show the stages of a run with their times and what made them fail, its figures, and its page."""
     path = known_run(store_at(artifacts).runs(), run)
     stages, figures = last_attempts(path), results.read(path)
-    compared, lost = comparisons(path), losses(path)
+    compared, lost, cpus = comparisons(path), losses(path), in_cpus(path)
     if as_json:
         shown = [stage.model_dump(mode="json", exclude={"version", "at", "environment"}) for stage in stages]
         facts = {**(asdict(known) if (known := summary(path)) else {}), "records": shown}
         facts["results"] = [vars(one) for one in figures]
         facts["lost_at_own_speed"] = {cell: vars(loss) for cell, loss in lost.items()}
+        facts["disorder_in_cpus"] = {cell: one.model_dump(mode="json") for cell, one in cpus.items()}
         facts["comparisons"] = [one.model_dump(mode="json") for one in compared]
         typer.echo(json.dumps(facts))
         return
@@ -76,6 +80,8 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
         typer.echo(f"{_name(one)}  {one.text}")
     for ratio in compared:
         typer.echo(f"{ratio.experiment} {ratio.workload} {ratio.system}: {ratio.sentence}")
+    for cell, cost in cpus.items():
+        typer.echo(f"{cell}: {cost.sentence}")
     for cell, loss in lost.items():
         typer.echo(f"{cell}: {loss.sentence}")
     if (path / PAGE).exists():
@@ -153,7 +159,7 @@ def export(
     path = known_run(store_at(artifacts).runs(), run)
     folder = out or Path(f"{run}-export")
     made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
-    tell(f"{len(made)} files: {folder}", {"folder": folder, "files": made}, as_json)
+    tell(f"{counted(len(made), 'file')}: {folder}", {"folder": folder, "files": made}, as_json)
 
 
 def serve(

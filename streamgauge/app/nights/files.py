@@ -11,6 +11,7 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import small_text
+from streamgauge.base.words import counted
 
 _DAY = 86_400.0
 
@@ -47,7 +48,7 @@ def read_history(path: Path) -> History:
         if not row or row[0].startswith("#"):
             continue
         if len(row) != 2:
-            raise UserError(f"{path}:{n}: found {len(row)} fields, allowed: two, time,value")
+            raise UserError(f"{path}:{n}: found {counted(len(row), 'field')}, allowed: two, time,value")
         time, value = row[0].strip(), row[1].strip()
         moment = _moment(time)
         if moment is None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,7 @@ from streamgauge.bench.compare.release_rules import Release
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell, ready
+from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import one_ladder
 from streamgauge.bench.measurements.catchup.record import Repeat
@@ -37,7 +38,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_CATCHUP, RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
 from streamgauge.records.answers import MODES, FeatureAbility
 from streamgauge.records.judgement import RELEASE_CHECK, Judgement, ReleaseVerdict
-from streamgauge.records.release import Reason, ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, Side
+from streamgauge.records.release import Beside, Reason, ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, Side
 from streamgauge.records.result import Result
 
 log = logging.getLogger("streamgauge")
@@ -76,7 +77,7 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
     with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
         release = one.run(token)
-    return one.publish(release)
+    return one.publish(release, one.beside() if release.series else ())
 
 
 class _Check:
@@ -222,9 +223,41 @@ class _Check:
         # one that patience has ended took as long at least: without a figure it would not count as slow
         return caught if caught.live_s is not None else caught.model_copy(update={"live_s": section.most_s})
 
+    # -- figures that decide nothing
+
+    def beside(self) -> tuple[Beside, ...]:
+        """Measures once, of each side, what the file asks for beside; each measurement takes the lock itself."""
+        return tuple(
+            figure
+            for pair, name in product(self.pairs, self.settings.beside)
+            for figure in release_rules.beside(
+                ".".join(pair), self._once(pair, "baseline", name), self._once(pair, "candidate", name)
+            )
+        )
+
+    def _once(self, pair: tuple[str, str], side: Side, name: str) -> list[Result]:
+        """The figures of a measurement of one side, at the rate of the check; none, with a warning, if it cannot be."""
+        benchmark, section = self.benchmark, self.benchmark.sections[name]
+        if "rate" in type(section).model_fields:
+            section = section.model_copy(update={"rate": self.settings.rate})
+            benchmark = benchmark.model_copy(update={name: section})
+        cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
+        cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
+        log.info("%s, %s: %s", cell.name, side, name)
+        try:
+            if name == "scaling":  # its windows are planned by what a search has found
+                measure("search", cell_run)
+            measure(name, cell_run)
+            return [one for one in results.read(cell_run.run_directory) if one.metric.startswith(f"{name}_")]
+        except UserError as problem:
+            log.warning("%s, %s: %s", cell.name, side, problem)
+            return []
+        finally:
+            shutil.rmtree(cell_run.run_directory, ignore_errors=True)
+
     # -- what remains
 
-    def publish(self, release: Release) -> ReleaseCheck:
+    def publish(self, release: Release, beside: Sequence[Beside] = ()) -> ReleaseCheck:
         """Writes results, the judgement, the record and the manifest; returns the record."""
         configuration = canonical(secrets.masked(self.benchmark.model_dump(mode="json")))
         asked = hashlib.sha256(configuration.encode()).hexdigest()
@@ -246,7 +279,7 @@ class _Check:
             "verdict": release.decision,
             "line": release.line,
         }
-        judged = {"reasons": release.reasons, "series": release.series}
+        judged = {"reasons": release.reasons, "series": release.series, "beside": beside}
         record = ReleaseCheck.model_validate({**about, **judged, "versions": self.versions, "environment": host})
         record.write(self.directory / RECORD)
         manifest = ReleaseManifest.model_validate(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge.base.errors import Outage
 from streamgauge.base.jsonl import write_json
+from streamgauge.base.words import counted
 from streamgauge.bench.answers.capabilities import capabilities
 from streamgauge.bench.engines.spark.application import reason
 from streamgauge.bench.engines.spark.engine import is_alive
@@ -58,9 +59,9 @@ def judged(
     if late.wrong_watermark is not None:
         why = late.wrong_watermark
     elif given[0] != wanted[0]:
-        why = f"{given[0]} rows, {wanted[0]} expected"
+        why = f"{counted(given[0], 'row')}, {wanted[0]} expected"
     elif given != wanted:
-        why = f"{given[0]} rows as expected, but with other values"
+        why = f"{counted(given[0], 'row')} as expected, but with other values"
     elif late.reported not in (None, late.expected):
         why = f"{late.reported} late {late.counted} reported as dropped, {late.expected} expected"
     return Answer(

@@ -14,6 +14,7 @@ from datetime import date
 from itertools import product
 from typing import Literal
 
+from streamgauge.base.words import counted
 from streamgauge.bench.compare.release_rules import Release, carries
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import Acceptance, GateRepetition, GateSeries
@@ -75,7 +76,11 @@ def _series(
     about = {"cell": cell, "metric": metric, "tolerance": slower, "accepted": allowed, "n_baseline": pairs}
     about |= {"n_candidate": pairs, "slowdowns": tuple(math.expm1(one) for one in logs)}
     if seen is None:
-        why = f"{pairs} sound pairs of processes, at least {LEAST} are needed" if pairs < LEAST else "not looked at yet"
+        why = (
+            f"{counted(pairs, 'sound pair')} of processes, at least {LEAST} are needed"
+            if pairs < LEAST
+            else "not looked at yet"
+        )
         return GateSeries.model_validate({**about, "state": "open", "reason": why})
     state, why = _state(seen, slower, allowed)
     least = _least(seen, slower)

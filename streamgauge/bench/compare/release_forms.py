@@ -57,6 +57,8 @@ def cases(check: ReleaseCheck | GateCheck) -> Iterator[tuple[str, str, str, str]
             low, high = one.interval
             figures = f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * one.tolerance:g} %: "
         yield "series", one.name, one.state, figures + one.reason
+    for figure in check.beside if isinstance(check, ReleaseCheck) else ():
+        yield "beside", f"{figure.cell} {figure.metric}", "note", figure.text
 
 
 def cell(text: str) -> str:

@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
+from streamgauge.base.words import counted
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.answers import Answer, FeatureAbility, Mode
-from streamgauge.records.release import Decision, JudgedSeries, Reason, ReasonKind, Repetition, Side, State
+from streamgauge.records.release import Beside, Decision, JudgedSeries, Reason, ReasonKind, Repetition, Side, State
+from streamgauge.records.result import Result
+from streamgauge.records.spread import Spread
 from streamgauge.stats.ab import LEAST, compare
 from streamgauge.stats.outcomes import Comparison
 from streamgauge.stats.paired import LEAST_PROCESSES, Ratio, ratio_of
@@ -94,7 +97,11 @@ def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
         return Reason("answer", "note", what, f"{new.status} with both: {new.why}")
     if (old.rows, old.hash) == (new.rows, new.hash):
         return None
-    sizes = f"{old.rows} → {new.rows} rows" if old.rows != new.rows else f"{new.rows} rows, with other values"
+    sizes = (
+        f"{old.rows} → {counted(new.rows or 0, 'row')}"
+        if old.rows != new.rows
+        else f"{counted(new.rows or 0, 'row')}, with other values"
+    )
     return Reason("answer", "failed", what, sizes)
 
 
@@ -160,8 +167,8 @@ def _rates(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance:
     pairs = [[math.log(both["candidate"] / both["baseline"])] for both in rounds.values() if len(both) == 2]
     ratio = ratio_of(pairs) if len(pairs) >= LEAST_PROCESSES else None
     if ratio is None:
-        why = f"{len(pairs)} sound pairs of processes, at least {LEAST_PROCESSES} are needed{_last_void(repetitions)}"
-        return about(state="open", reason=why)
+        why = f"{counted(len(pairs), 'sound pair')} of processes, at least {LEAST_PROCESSES} are needed"
+        return about(state="open", reason=why + _last_void(repetitions))
     state, why = _judged_rate(ratio, tolerance)
     return about(
         state=state,
@@ -214,7 +221,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
         why = "neither side sustains this rate, so only queues would be compared; lower release.rate"
         return about(state="open", reason=why)
     if len(both) < LEAST or len(candidate) < LEAST:
-        why = f"{len(both)} and {len(candidate)} sound repetitions, at least {LEAST} and {LEAST} are needed"
+        why = f"{len(both)} and {counted(len(candidate), 'sound repetition')}, at least {LEAST} and {LEAST} are needed"
         return about(state="open", reason=why + _last_void(repetitions))
     pair = (baseline, control) if baseline and control else None
     comparison = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)
@@ -248,6 +255,30 @@ def _judged(comparison: Comparison, tolerance: float) -> tuple[State, str]:
 def suspects(judged: Iterable[JudgedSeries]) -> list[tuple[str, bool]]:
     """Cells to run again, those with a series that has not passed; True: their ladders, False: at the fixed rate."""
     return list(dict.fromkeys((one.cell, one.metric == RELEASE_RATE) for one in judged if one.state != "passed"))
+
+
+def beside(cell: str, baseline: Iterable[Result], candidate: Iterable[Result]) -> list[Beside]:
+    """Figures of both sides, each from one measurement of it."""
+    before, after = ({one.metric: one for one in side} for side in (baseline, candidate))
+    return [_beside(cell, metric, before.get(metric), after.get(metric)) for metric in {**before, **after}]
+
+
+def _beside(cell: str, metric: str, old: Result | None, new: Result | None) -> Beside:
+    before, after = (_spread(one) for one in (old, new))
+    said = "one of them has no interval"
+    if before is None or after is None:
+        said = "; ".join(dict.fromkeys(one.reason for one in (old, new) if one and one.reason)) or "one side has none"
+    elif before.interval and after.interval:
+        (low, high), (least, most) = before.interval, after.interval
+        said = "higher" if least > high else "lower" if most < low else "no difference that shows"
+    units = [one.unit for one in (old, new) if one]
+    return Beside(cell=cell, metric=metric, unit=units[0], baseline=before, candidate=after, said=said)
+
+
+def _spread(one: Result | None) -> Spread | None:
+    if one is None or one.value is None or not one.valid:
+        return None
+    return Spread(value=one.value, low=one.low, high=one.high, samples=one.samples)
 
 
 def decide(reasons: Sequence[Reason], judged: Sequence[JudgedSeries]) -> Release:

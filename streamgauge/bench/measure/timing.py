@@ -189,14 +189,23 @@ def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
     caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
     fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
-    return pace.start_s + answers + fixed + _ladders_seconds(benchmark, pace)
+    beside = [_measurement_seconds(name, benchmark, pace) for name in settings.beside]
+    beside += [search_seconds(benchmark, pace)] if "scaling" in settings.beside else []
+    once = 2 * len(_pairs(benchmark)) * sum(beside)
+    return pace.start_s + answers + fixed + once + _ladders_seconds(benchmark, pace)
+
+
+def _pairs(benchmark: Benchmark) -> set[tuple[str, str]]:
+    """Experiments and workloads that a release check measures of each side."""
+    return {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
 
 
 def _rounds(benchmark: Benchmark, pace: Pace) -> int:
     """Rounds of a release check, over all cells; at the longest with those of suspects."""
     settings = benchmark.release
-    pairs = {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
-    return 0 if settings is None else len(pairs) * (settings.repetitions + settings.reruns * (pace == LONGEST))
+    if settings is None:
+        return 0
+    return len(_pairs(benchmark)) * (settings.repetitions + settings.reruns * (pace == LONGEST))
 
 
 def _ladders_seconds(benchmark: Benchmark, pace: Pace) -> float:

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.base.words import counted
+
 #: about 0.15 s of a core of today
 UNITS = 80
 _ROWS = 1 << 16
@@ -76,7 +78,7 @@ class Yardstick:
         self.cpus = tuple(sorted(allowed if cpus is None else set(cpus) & allowed))
         if not self.cpus or units < 1:
             raise ValueError(
-                f"found CPUs {cpus} and {units} units, allowed: some of {sorted(allowed)}, at least 1 unit"
+                f"found CPUs {cpus} and {counted(units, 'unit')}, allowed: some of {sorted(allowed)}, at least 1 unit"
             )
         self._units, self._table = units, table()
 

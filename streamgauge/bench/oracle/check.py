@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamgauge.base.words import counted
 from streamgauge.bench.oracle.batches import late_reported, logs_of
 from streamgauge.bench.oracle.duck import size_and_checksum
 from streamgauge.bench.oracle.late_rows import expectation
@@ -40,12 +41,12 @@ class Check:
         if self.wrong_watermark is not None:
             return self.wrong_watermark
         if self.expected_rows != self.reported_rows:
-            return f"output wrong: {self.reported_rows} rows, {self.expected_rows} expected"
+            return f"output wrong: {counted(self.reported_rows, 'row')}, {self.expected_rows} expected"
         if self.expected_checksum != self.reported_checksum:
-            return f"output wrong: {self.reported_rows} rows as expected, but with other values"
+            return f"output wrong: {counted(self.reported_rows, 'row')} as expected, but with other values"
         if self.reported_late not in (None, self.expected_late):
-            counted = "groups" if self.late_counted == "groups" else "events"
-            return f"late {counted}: {self.reported_late} reported as dropped, {self.expected_late} expected"
+            late = "groups" if self.late_counted == "groups" else "events"
+            return f"late {late}: {self.reported_late} reported as dropped, {self.expected_late} expected"
         return None
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.bench.oracle.differences import Differences, differences
 from streamgauge.bench.oracle.locked import limited, literal, locked, quoted
 
@@ -183,7 +184,7 @@ class Answers:
             kinds = {name: columns[name] for name in names}
             outcome.differences = differences(self._base, kinds, key, self._late(plain, sql))
             if outcome.differences.each:
-                rows = f"{outcome.reported_rows} rows, {outcome.expected_rows} expected"
+                rows = f"{counted(outcome.reported_rows, 'row')}, {outcome.expected_rows} expected"
                 outcome.wrong = f"output wrong: {rows}; {outcome.differences.in_words()}"
         self._base.execute(
             "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "

@@ -37,6 +37,8 @@ _WIDEST = 10.0
 _LOOKS = 3
 _ROUNDING = 1e-12
 _NORMAL = 1.645
+#: deviation of the logarithm of fresh processes' rates where one alone is known: the largest that was seen
+UNSEEN = 0.08
 
 
 def fit(
@@ -279,10 +281,15 @@ def interval(rates: Sequence[float], confidence: float = CONFIDENCE) -> tuple[fl
     """The t interval of the geometric mean, on logarithms; None for fewer than two rates."""
     if len(rates) < 2:
         return None
-    logs = np.log(rates)
-    half = float(stdtrit(len(rates) - 1, (1 + confidence) / 2)) * float(logs.std(ddof=1)) / math.sqrt(len(rates))
-    middle = float(logs.mean())
+    half, middle = differ_of(rates, confidence) / math.sqrt(len(rates)), float(np.mean(np.log(rates)))
     return math.exp(middle - half), math.exp(middle + half)
+
+
+def differ_of(rates: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """Part by which one more rate differs from the middle of all, on logarithms; of a single one, UNSEEN is taken."""
+    if len(rates) < 2:
+        return _NORMAL * UNSEEN
+    return float(stdtrit(len(rates) - 1, (1 + confidence) / 2)) * float(np.log(rates).std(ddof=1))
 
 
 def geometric_mean(rates: Sequence[float]) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.config import Search
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.records.measurement import Outcome, Sample, TrialObservation, Verdict
@@ -121,7 +122,9 @@ def looks_of(observation: TrialObservation) -> list[Sample]:
 def _drift(observation: TrialObservation, looks: Sequence[Sample]) -> Verdict:
     """The sign of the drift of the age, by the sum of its changes over the error of that sum."""
     if len(looks) < _LEAST_LOOKS:
-        return Verdict("inconclusive", f"{len(looks)} looks at the queues, {_LEAST_LOOKS} needed: run longer trials")
+        return Verdict(
+            "inconclusive", f"{counted(len(looks), 'look')} at the queues, {_LEAST_LOOKS} needed: run longer trials"
+        )
     at, age = np.array([s.at_s for s in looks]), np.array([s.age_s for s in looks])
     lasted, changed = np.diff(at), np.diff(age)
     if not lasted.sum() > 0:
@@ -167,7 +170,9 @@ def _growth(looks: Sequence[Sample], search: Search) -> Verdict:
             reason = f"an event waited {figures['age_s_max']:.3g} s, more than {limit:g} s"
             return Verdict("unsustainable", reason, figures)
     if len(looks) < _LEAST_LOOKS:
-        reason = f"{len(looks)} looks at the queues, {_LEAST_LOOKS} needed: run longer trials or smaller batches"
+        reason = (
+            f"{counted(len(looks), 'look')} at the queues, {_LEAST_LOOKS} needed: run longer trials or smaller batches"
+        )
         return Verdict("inconclusive", reason, figures)
     slope, low, high = slope_interval([s.at_s for s in looks], [s.age_s for s in looks])
     figures |= {"age_slope": slope, "age_slope_low": low, "age_slope_high": high}

@@ -14,6 +14,7 @@ import yaml
 from streamgauge.base.environment import Software
 from streamgauge.base.errors import UserError
 from streamgauge.base.printing import as_cell
+from streamgauge.base.words import counted
 from streamgauge.records.result import Result
 from streamgauge.results.exchange.figures import PARTS, name_of, named, require_one_machine
 from streamgauge.stats.suspects import higher_is_better
@@ -65,7 +66,9 @@ def figures_of(text: str, where: str, template: Result) -> list[Result]:
     rows = [row for row in rows if row]
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
-            raise UserError(f"{where}: row {number}: found {len(row)} fields, allowed: {len(header)}, as in the header")
+            raise UserError(
+                f"{where}: row {number}: found {counted(len(row), 'field')}, allowed: {len(header)}, as in the header"
+            )
     cells = {name: [row[place].strip() for row in rows] for place, name in enumerate(header)}
     if len(branches := set(cells.get("branch", []))) > 1:
         raise UserError(f"{where}: branch: found {len(branches)} branches, allowed: one, as each has its own history")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import here, place
+from streamgauge.base.words import counted
 from streamgauge.results.index.result_index import Index
 
 __all__ = ["Index", "default_url", "index_run"]
@@ -29,4 +30,4 @@ def index_run(artifacts: Path, run_id: str) -> str:
         said = f"results not indexed: {problem}; later: `streamgauge results add`"
         logging.getLogger("streamgauge").warning(said)
         return said
-    return f"{added} results added"
+    return f"{counted(added, 'result')} added"

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from streamgauge.base.words import counted
 from streamgauge.bench.answers import functional
 from streamgauge.config.systems import ENGINES
 from streamgauge.records.claim import mark_of
@@ -66,7 +67,7 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
         "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure. "
         "A hollow point is a rate that is not proven."
     )
-    publish(out, fill("Results over time", lead, [f"{len(curves)} series", f"{nights} runs"], outcome, sections))
+    publish(out, fill("Results over time", lead, [f"{len(curves)} series", counted(nights, "run")], outcome, sections))
     return [f"{what}: {reason}" for _, what, reason in outcome.problems]
 
 
@@ -84,8 +85,8 @@ def _outcome(curves: list[Curve]) -> Outcome:
         return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
-    said = "No series has changed" if not problems else f"{len(problems)} changes in {len(curves)} series"
-    return Outcome(state, said if len(problems) != 1 else f"1 change in {len(curves)} series", problems)
+    said = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
+    return Outcome(state, said, problems)
 
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:

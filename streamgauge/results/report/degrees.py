@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.scaling.record import DisorderInCpus, ScalingRun, disorder_in_cpus
 from streamgauge.config import Experiment
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report.run_records import CellRecord, Records, Stream
@@ -75,6 +76,12 @@ def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
 def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comparison | None:
     """The comparison of one figure; None without one."""
     return next((one for one in comparisons(records, record) if one.metric == metric), None)
+
+
+def in_cpus(records: Records) -> dict[str, DisorderInCpus]:
+    """Costs of disorder in CPUs, by the name of each cell that was scaled as a less disordered one was."""
+    each = (records.of_cell(cell, "scaling", ScalingRun) for cell in records.benchmark.all_cells())
+    return disorder_in_cpus(filter(None, each))
 
 
 def is_rate(record: CellRecord) -> bool:

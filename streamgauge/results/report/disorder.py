@@ -24,6 +24,7 @@ from streamgauge.results.report.costs import Costs, Value, chart, ends_of
 from streamgauge.results.report.degrees import (
     at_common_rate,
     at_own_rate,
+    in_cpus,
     is_rate,
     latency_ms,
     line_of,
@@ -161,7 +162,8 @@ def _work(costs: Costs) -> Section:
         attempt("CPU", chart, costs, f"CPU an event at {where}", "CPU-µs an event", _cpu(run))
         for where, run in _loads(costs)
     ]
-    return Section("work", "What an event costs in CPU", lead, [*charts, *_left_out(costs)])
+    notes = [Note(f"{cell}: {cost.sentence}.") for cell, cost in in_cpus(costs.records).items()]
+    return Section("work", "What an event costs in CPU", lead, [*charts, *notes, *_left_out(costs)])
 
 
 def _latency(costs: Costs) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, ticks_per_second
+from streamgauge.base.words import THIN, counted
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import BinnedDelays
 from streamgauge.records.validation import Expectation, Likeness, Validation
@@ -62,16 +63,16 @@ def _achievement(m: StreamManifest, target_text: str) -> Tiles:
         remark = "exactly the target"
     elif m.infeasible:
         remark = "the closest this seed allows"
-    achieved = f"{count(m.achieved_out_of_order)} events, {remark}"
+    achieved = f"{counted(m.achieved_out_of_order, 'event', THIN)}, {remark}"
     return Tiles(
         [
-            ("target", target_text, f"{count(m.target_out_of_order)} events"),
+            ("target", target_text, counted(m.target_out_of_order, "event", THIN)),
             ("achieved", percent(m.achieved_out_of_order, m.events), achieved),
             ("newly delayed", count(m.newly_delayed), f"{count(m.source_out_of_order)} out of order before"),
             (
                 "this seed's bound",
                 percent(m.feasible_max, m.events),
-                f"{count(m.feasible_max)} events could be out of order",
+                f"{counted(m.feasible_max, 'event', THIN)} could be out of order",
             ),
             *([("duplicates", count(m.duplicates), "more rows, right behind their events")] if m.duplicates else []),
         ]

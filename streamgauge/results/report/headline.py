@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.words import counted
 from streamgauge.bench.search.claims import WIDEST
 from streamgauge.results.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
 from streamgauge.results.report.degrees import comparisons, out_of_order_percent
@@ -24,7 +25,7 @@ def section(records: Records) -> Section:
     for record in records.cells[:MOST]:
         blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
     if (more := len(records.cells) - MOST) > 0:
-        blocks.append(Note(f"{more} more cells are in the table below.", href="#summary"))
+        blocks.append(Note(f"The table below has {counted(more, 'more cell')}.", href="#summary"))
     return Section("answer", "The answer", "Each cell's rate, its latency, and whether its answers are right.", blocks)
 
 

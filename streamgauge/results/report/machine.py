@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from streamgauge.base.words import counted
 from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, count, seconds
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, seconds
 from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, Trace, axis, figure
 from streamgauge.results.report.run_records import Records, one_line
 
@@ -94,7 +95,7 @@ def timings(records: Records) -> Section:
             barmode="overlay",
         ),
         Table(["stage", "state", "start", "took", "remark", "Spark's log"], rows),
-        f"{count(len(rows))} attempts; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
+        f"{counted(len(rows), 'attempt')}; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
     )
     return Section("timings", "Timings", blocks=[chart])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.search.record import Doubt
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
@@ -95,7 +96,7 @@ def _achieved(m: StreamManifest) -> Text:
     text, target = percent(m.achieved_out_of_order, m.events), count(m.target_out_of_order)
     if m.achieved_out_of_order == m.target_out_of_order:
         return Text(text, "good", hint="exactly the target")
-    return Text(text, "open", hint=f"target {target}, achieved {count(m.achieved_out_of_order)} events")
+    return Text(text, "open", hint=f"target {target}, achieved {counted(m.achieved_out_of_order, 'event', THIN)}")
 
 
 def _validated(stream: Stream) -> Text:

@@ -64,6 +64,7 @@ def _render(
     outcome = Outcome(_STATES[check.verdict], f"{check.verdict.capitalize()}: {check.candidate}", problems)
     sections = [
         _series(check),
+        *([_beside(check)] if check.beside else []),
         *(_cell(cell, repetitions) for cell in dict.fromkeys(one.cell for one in repetitions)),
         nexmark_section.section(answers)
         if answers
@@ -97,6 +98,19 @@ def _series(check: ReleaseCheck) -> Section:
     if not rows:
         block = Hole("Series", "nothing was measured: a difference of answers is no-go at once")
     return Section("series", "Series", lead, [block])
+
+
+def _beside(check: ReleaseCheck) -> Section:
+    lead = (
+        "Figures of other measurements, one of each side. They decide nothing: the sides were not in turns, and fresh "
+        "processes differ. Higher or lower: the 90\u202f% intervals do not meet."
+    )
+    rows: list[list[Cell]] = [
+        [one.cell, one.metric, one.unit, one.shown(one.baseline), one.shown(one.candidate), one.said]
+        for one in check.beside
+    ]
+    columns = ["cell", "metric", "unit", "baseline", "candidate", "the candidate's"]
+    return Section("beside", "Other figures", lead, [Table(columns, rows, cards=True)])
 
 
 def _cell(cell: str, repetitions: list[Repetition]) -> Section:

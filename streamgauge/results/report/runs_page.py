@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamgauge.base.words import counted
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import Summary
@@ -28,8 +29,7 @@ def render(store: Store) -> str:
         runs = Hole("Runs", "none has begun here yet; `streamgauge run` or a DAG of Airflow makes one")
     nights = [Note("All nights, and what has changed", DASHBOARD)] if (store.root / DASHBOARD).exists() else []
     state: State = "good" if rows else "open"
-    noun = "run" if len(summaries) == 1 else "runs"
-    outcome = Outcome("plain" if rows else state, f"{len(summaries)} {noun}", [])
+    outcome = Outcome("plain" if rows else state, counted(len(summaries), "run"), [])
     return fill("Runs", "", [str(store.root)], outcome, [Section("runs", "Runs", blocks=[*nights, runs])])
 
 

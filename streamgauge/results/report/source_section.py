@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.base.units import Tick, show_about, show_enough, show_ticks, ticks_per_second
+from streamgauge.base.words import THIN, counted
 from streamgauge.records.profile import UNMERGED, ByPart, Profile, RecordedDelays, part_name
 from streamgauge.results.report.blocks import (
     QUANTILES,
@@ -64,12 +65,14 @@ def _hints(p: Profile) -> Block:
 def _counts(p: Profile, order: str, tick: Tick) -> Tiles:
     events, in_file = p.events, p.in_file
     as_in_file = f"; as in the file {percent(in_file.out_of_order, in_file.events)}" if order != "file" else ""
-    tiles = [("events", count(events), f"{count(p.quarantined)} lines in quarantine")]
+    tiles = [("events", count(events), f"{counted(p.quarantined, 'line', THIN)} in quarantine")]
     if p.out_of_order is None:
         tiles.append(("out of order", "unknown", UNMERGED.removeprefix("unknown, ")))
     else:
-        tiles.append(("out of order", percent(p.out_of_order, events), f"{count(p.out_of_order)} events{as_in_file}"))
-        tiles.append(("adjacent descents", count(p.adjacent_descents), f"{count(p.runs)} ascending runs"))
+        tiles.append(
+            ("out of order", percent(p.out_of_order, events), f"{counted(p.out_of_order, 'event', THIN)}{as_in_file}")
+        )
+        tiles.append(("adjacent descents", count(p.adjacent_descents), counted(p.runs or 0, "ascending run", THIN)))
     if p.inversions is not None:
         remark = f"distance {count(p.distance)}, interleaved {count(p.interleaved)}"
         tiles.append(("inversions", count(p.inversions), remark))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgauge.base.units import PS, Tick, moment, show_enough, show_ticks, ticks_per_second
+from streamgauge.base.words import counted
 from streamgauge.config import TimeColumn
 from streamgauge.records.profile import Hint, HintKind, InFile
 from streamgauge.streams.disorder.blocks import Blocks, Count, Kept, Region
@@ -133,7 +134,7 @@ class _Look:
         one = len(rows) == 1
         self._add(
             "ahead",
-            f"{len(rows)} event{'' if one else 's'} ({self._lines(listed[:LISTED], len(rows))}) "
+            f"{counted(len(rows), 'event')} ({self._lines(listed[:LISTED], len(rows))}) "
             f"{'is' if one else 'are'} ahead, by {show_ticks(ahead, self._origin.tick)}"
             f"{'' if one else ' the first of them'}, and {'makes' if one else 'make'} {made:,} later ones late; "
             f"{self._without(first, count)}",
@@ -229,7 +230,7 @@ class _Look:
             rest = "" if group.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
             counts = f"{group.main_events:,} times are in {main}, {group.events:,} in {own} ({lines})"
             return f"{counts}, which are {those}{rest}; {without}"
-        what = f"{group.events:,} event{'' if group.events == 1 else 's'} ({lines}) {verb}"
+        what = f"{counted(group.events, 'event')} ({lines}) {verb}"
         if group.kind == "clock_at_1970":
             at = self._moment(group.low) + ("" if group.low == group.high else f" to {self._moment(group.high)}")
             return f"{what} at {at}, as of a clock that is not set, and the others in {main}; {without}"
@@ -238,7 +239,7 @@ class _Look:
         else:
             apart, side = group.main_low - group.high, "before"
         years = apart // (366 * 86400 * ticks_per_second(self._origin.tick))
-        return f"{what} in {own}, {years:,} year{'' if years == 1 else 's'} {side} all others; {without}"
+        return f"{what} in {own}, {counted(years, 'year')} {side} all others; {without}"
 
     def _unit_text(self, group: Far, rows: list[int]) -> str:
         read, meant = self._origin.time.unit or "", group.unit

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from streamgauge.base.words import counted
+
 _MOST_DIGITS = 10_000
 #: decimals as numbers of all their digits
 _JSON = msgspec.json.Encoder(decimal_format="number")
@@ -36,7 +38,7 @@ def reader(schema: str, referenced: Sequence[str] = ()) -> Callable[[bytes], byt
             is_short = isinstance(problem, EOFError | IndexError) and file.tell() == len(value)
             raise ValueError("ends too early" if is_short else f"does not follow its schema ({problem!r})") from None
         if rest := len(value) - file.tell():
-            raise ValueError(f"{rest} bytes behind the value")
+            raise ValueError(f"{counted(rest, 'byte')} behind the value")
         return text
 
     return line

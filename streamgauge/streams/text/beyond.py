@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from streamgauge.base.units import TIME_UNITS, moment
+from streamgauge.base.words import counted
 from streamgauge.records.profile import Hint
 from streamgauge.streams.disorder.hints import LISTED, UNIT_NAMES, named
 from streamgauge.streams.disorder.row_groups import column_array
@@ -27,7 +28,7 @@ def hints(layout: Layout, bad: Iterable[tuple[str, int, bytes]]) -> tuple[Hint, 
     source, events = layout.source, len(lines) + sum(1 for _ in rest)
     several, word = len({file for file, _, _ in lines}) > 1 or len(source.files) > 1, source.line_word
     listed = [(file, line) for file, line, _ in lines[:LISTED]]
-    times = f"{events:,} time{'' if events == 1 else 's'} ({named(listed, events, word, several=several)})"
+    times = f"{counted(events, 'time')} ({named(listed, events, word, several=several)})"
     finer = _finer(layout, [text for _, _, text in lines])
     one = events == 1
     if finer is None:

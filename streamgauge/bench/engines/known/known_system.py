@@ -13,6 +13,7 @@ from typing import NotRequired
 import psutil
 
 from streamgauge.base.processes import Child
+from streamgauge.base.words import counted
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.known import process
@@ -167,5 +168,5 @@ def _compared(setup: TrialSetup) -> Compared:
             seen.append(connection.observe())
     expected = sum(sum(one["offered"]) - one["partitions"] * (one["state"] == "stopped") for one in seen)
     reported = sum(report["body"]["rows"] for one in seen for report in one["reports"])
-    wrong = None if reported == expected else f"output wrong: {reported} rows, {expected} expected"
+    wrong = None if reported == expected else f"output wrong: {counted(reported, 'row')}, {expected} expected"
     return {"wrong": wrong, "expected_rows": expected, "reported_rows": reported}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, minutes
 from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import (
@@ -44,13 +45,13 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
 
 def _tiles(run: CatchupRun) -> Tiles:
     load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "the rate that the file names"
-    live = f"{run.not_live} of {count(len(run.valid))} repeats were not" if run.live_s is None else _within(run.live_s)
+    live = run.not_within if run.live_s is None else _within(run.live_s)
     dropped = "not known" if run.dropped is None else count(run.dropped[0])
     return Tiles(
         [
             ("live after", seconds(run.live_s.value if run.live_s else None), live),
             ("takes meanwhile", number(run.taken_per_s.value if run.taken_per_s else None), _events(run)),
-            ("begins with", f"{count(run.backlog)} events", f"of {minutes(run.behind_s)}, at {load}"),
+            ("begins with", counted(run.backlog, "event", THIN), f"of {minutes(run.behind_s)}, at {load}"),
             ("answers", _OUTPUTS[run.correct][0], f"{dropped} events dropped as late"),
         ]
     )
@@ -58,7 +59,7 @@ def _tiles(run: CatchupRun) -> Tiles:
 
 def _within(one: Spread) -> str:
     interval = MISSING if one.interval is None else between(one.interval)
-    return f"90\u202f% interval {interval} s, of {one.samples} fresh processes"
+    return f"90\u202f% interval {interval} s, of {counted(one.samples, 'fresh process')}"
 
 
 def _events(run: CatchupRun) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from streamgauge.base.words import counted
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
 from streamgauge.records.spread import Spread
-from streamgauge.stats.catch_up import Needed
+from streamgauge.stats.catch_up import Needed, needed
 
 
 class Peak(Part):
-    """Largest value of a series of each repeat, and of all."""
+    """Largest value of a series until each repeat was live, or until its end, and of all."""
 
     name: str
     unit: str
@@ -100,15 +101,23 @@ class CatchupRun(Record):
             needs = lengths(self.live_s.value, self.live_s.low, self.live_s.high)
             parts.append(f"after {minutes(self.behind_s)} of standstill it is live within {needs}")
         else:
-            parts.append(f"{self.not_live} of {len(self.valid)} repeats were not live within {minutes(self.most_s)}")
+            parts.append(self.not_within)
         if self.taken_per_s:
             parts.append(f"it takes {self.taken_per_s.value:,.6g} events/s while {self.rate_events_per_s:,.6g} come")
         return "; ".join([*parts, self.after_an_hour])
 
     @property
-    def not_live(self) -> int:
-        """Number of valid repeats that were not live at their end."""
-        return sum(one.live_s is None for one in self.valid)
+    def not_within(self) -> str:
+        """Sentence on patience, which leaves the seconds unknown, and on what follows from the events/s taken."""
+        live, most = sum(one.live_s is None for one in self.valid), minutes(self.most_s)
+        said = f"the interval of the seconds until it is live reaches the patience of {most}"
+        if live:
+            said = f"it was not live within {most} in {live} of {counted(len(self.valid), 'repeat')}"
+        taken, within = (self.taken_per_s.value, self.taken_per_s.interval) if self.taken_per_s else (None, None)
+        needs = needed(self.behind_s - self.max_age_s, self.rate_events_per_s, taken, within)
+        if needs.kind == "claimed":
+            said += f"; by what it takes it needs {lengths(needs.seconds, needs.low, needs.high)}"
+        return said
 
 
 def minutes(seconds: float) -> str:

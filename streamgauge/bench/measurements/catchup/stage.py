@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -98,14 +99,24 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         behind_s=section.behind_s,
         most_s=section.most_s,
         max_age_s=bound_s,
-        live_s=spread_of([one.live_s for one in sound]),
+        live_s=live_of([one.live_s for one in sound], section),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
-        peaks=tuple(peaks_of([vitals for _, vitals in seen])),
+        peaks=tuple(peaks_of([vitals for _, vitals in seen], [one.live_s for one in repeats])),
         repeats=tuple(repeats),
         lost_at_own_speed=first.lost_at_own_speed,
         software=software_of(first.run.details),
     )
+
+
+def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
+    """The seconds until live over repeats; None where patience leaves them unknown.
+
+    A repeat that would take longer is not seen live. So an interval that reaches that length is of the faster ones.
+    """
+    spread = spread_of(each)
+    is_within = spread is not None and (spread.high or spread.value) < section.most_s - STAYS_S
+    return spread if is_within else None
 
 
 def repeat_of(measured: Measured, bound_s: float) -> Repeat:
@@ -134,19 +145,20 @@ def _reason(measured: Measured, *, is_drained: bool) -> str:
     return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
 
 
-def peaks_of(watched: Sequence[Vitals]) -> Iterator[Peak]:
-    """Yields the peaks of what the system tells of itself."""
+def peaks_of(watched: Sequence[Vitals], live: Sequence[float | None]) -> Iterator[Peak]:
+    """Yields the peaks of what the system tells of itself, until each repeat was live, and for one sample more."""
+    until = [math.inf if live_s is None else live_s + EVERY_S for live_s in live]
     for name, unit in UNITS.items():
-        series = [one.series.get(name) for one in watched]
-        each = tuple(max(value for _, value in points) for points in series if points)
-        if len(each) == len(series):
-            yield Peak(name=name, unit=unit, each=each)
+        series = [one.series.get(name, []) for one in watched]
+        each = [[value for at, value in points if at <= most] for points, most in zip(series, until, strict=True)]
+        if all(each):
+            yield Peak(name=name, unit=unit, each=tuple(map(max, each)))
 
 
 def keep(cell_run: CellRun, run: CatchupRun) -> None:
     """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
     figures: list[tuple[str, str, Spread | None, str]] = [
-        ("catchup_seconds", "s", run.live_s, f"{run.not_live} of {len(run.valid)} repeats were not live"),
+        ("catchup_seconds", "s", run.live_s, run.not_within),
         ("catchup_taken_per_s", "events/s", run.taken_per_s, "not each repeat tells what it took"),
     ]
     if run.hour.kind == "claimed" and run.hour.seconds is not None:

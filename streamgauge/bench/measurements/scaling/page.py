@@ -18,6 +18,7 @@ from streamgauge.results.report.blocks import (
     share,
 )
 from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.degrees import in_cpus
 from streamgauge.results.report.run_records import CellRecord, Records
 
 
@@ -29,6 +30,8 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
     if run.checked is not None and not run.checked.correct:
         notes.append(f"Answers on the smallest part: {run.checked.reason}.")
+    if (cost := in_cpus(records).get(record.cell.name)) is not None:
+        notes.append(f"{cost.sentence[0].upper()}{cost.sentence[1:]}.")
     return [shown[0], *map(Note, notes), *shown[1:]]
 
 
@@ -44,7 +47,7 @@ def _tiles(run: ScalingRun) -> Tiles:
         for name, sign, one in (("contention", "σ", run.law.contention), ("coherency", "κ", run.law.coherency)):
             tiles.append((f"{name} {sign}", f"{one.value:.3g}", f"{one.low:.3g} to {one.high:.3g} with 90\u202f%"))
     if run.need is not None:
-        tiles.append(_need(run.need))
+        tiles.append(_need(run.need, run.differ))
     if run.core_hour is not None and run.known:
         cheapest = min(run.known, key=lambda one: run.cost_of(one) or 0.0)
         price = f"at {run.core_hour:g} for a core for an hour, on {_cpus(cheapest)}"
@@ -59,14 +62,15 @@ def _efficiency(one: Carried) -> tuple[str, str, str]:
     return (f"efficiency on {_cpus(one)}", value, f"of the rate of one CPU for each CPU{shown}")
 
 
-def _need(need: Need) -> tuple[str, str, str]:
+def _need(need: Need, differ: float) -> tuple[str, str, str]:
     label = f"CPUs for {number(need.rate_events_per_s)}\u00a0events/s"
     if need.cpus is None:
         return (label, MISSING, "no number of CPUs carries it" if need.by == "law" else "no measured part carries it")
     ends = f"{number(need.low)} to {'no known number' if need.high is None else number(need.high)}"
     by = "the least measured part" if need.by == "points" else "by the law"
     beyond = ", continued beyond what was measured" if need.is_beyond else ""
-    return (label, number(need.cpus), f"{by}{beyond}; {ends} with 90\u202f%")
+    fresh = f"if a fresh process differs by up to {share(round(differ, 2))}"
+    return (label, number(need.cpus), f"{by}{beyond}; {ends} with 90\u202f%, {fresh}")
 
 
 def _answers(run: ScalingRun) -> tuple[str, str, str]:

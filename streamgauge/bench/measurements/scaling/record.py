@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
 
+from streamgauge.config import Cell
 from streamgauge.records.measurement import Outcome
 from streamgauge.records.record import Part, Record
+from streamgauge.stats.parts import Curve, more_cpus
 from streamgauge.stats.scalability import Coefficient, Law, Refused, cost_per_billion, fit
 
 Interval = tuple[float, float]
@@ -50,7 +54,7 @@ class Scalability(Part):
 
 
 class Need(Part):
-    """Least CPUs for a rate, with a 90 % interval; None: more than are known of, or none at all.
+    """Least CPUs for a rate, with a 90 % interval for a fresh process; None: more than are known of, or none at all.
 
     by: the law gives whole cores; the points alone tell the least measured part.
     """
@@ -62,6 +66,33 @@ class Need(Part):
     high: float | None
     is_beyond: bool = False  # the law is continued beyond the largest part
     cost_per_billion: float | None = None
+
+
+class DisorderInCpus(Part):
+    """CPUs that a stream needs beyond those of a less disordered one, of one workload on one system, at one rate.
+
+    It is null where it is not known, with the reason. The interval is one of 90 %, for fresh processes.
+    """
+
+    against: str
+    rate_events_per_s: float | None = None
+    cpus: float | None = None
+    of_against: float | None = None
+    more: Interval | None = None
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Sentence that says what disorder costs in CPUs, as far as the interval allows."""
+        if self.more is None or self.cpus is None or self.of_against is None:
+            return f"what it costs in CPUs against {self.against} is not known: {self.reason}"
+        low, high = self.more
+        at, more = f"at {self.rate_events_per_s:,.0f} events/s", self.cpus - self.of_against
+        if low <= 0 <= high:
+            return f"{at} it needs no more CPUs than {self.against} that show: between {low:+.2g} and {high:+.2g}"
+        least, most = sorted((abs(low), abs(high)))
+        word = "more" if more > 0 else "fewer"
+        return f"{at} it needs {abs(more):.2g} CPUs {word} than {self.against} ({least:.2g} to {most:.2g})"
 
 
 class Checked(Part):
@@ -77,12 +108,15 @@ class ScalingRun(Record):
     """Content of scaling.json."""
 
     plan: str
+    cell: Cell | None = None
+    target_percent: float = 0.0  # of its events that come out of order; 0 of a stream as it came
     kind: Literal["quotas", "cores"]
     blocks: int
     points: tuple[Carried, ...]
     law: Scalability | None = None
     refused: str = ""  # why there is no law
     need: Need | None = None
+    differ: float = 0.0  # part by which the speed of a fresh process differs from that of this one, with 90 %
     core_hour: float | None = None
     checked: Checked | None = None
     seconds: float = 0.0  # of the measurement, its warm-up included
@@ -92,6 +126,15 @@ class ScalingRun(Record):
     def known(self) -> list[Carried]:
         """Points with a rate."""
         return [one for one in self.points if one.rate_events_per_s is not None]
+
+    @property
+    def curve(self) -> Curve | None:
+        """The rates of all blocks; None if one is missing, or if answers were wrong."""
+        wrong = self.checked is not None and self.checked.correct is False
+        if wrong or any(len(point.blocks) < self.blocks for point in self.points):
+            return None
+        blocks = [*zip(*(point.blocks for point in self.points), strict=True)]
+        return Curve([point.cpus for point in self.points], blocks, self.differ)
 
     def cost_of(self, point: Carried) -> float | None:
         """Money for a billion events on that part; None without a price or a rate."""
@@ -105,19 +148,58 @@ def law_of(points: tuple[Carried, ...]) -> Law | Refused:
     return fit([(point.cpus, rate) for point in points for rate in point.blocks])
 
 
-def need_of(rate: float, points: tuple[Carried, ...], law: Law | Refused, core_hour: float | None) -> Need:
-    """The least CPUs for a rate: by the law, or without one the least of the measured parts."""
+def need_of(
+    rate: float, points: tuple[Carried, ...], law: Law | Refused, core_hour: float | None, differ: float
+) -> Need:
+    """The least CPUs for a rate: by the law, or without one the least of the measured parts.
+
+    differ: part by which the speed of a fresh process differs from that of the measured one, with 90 %.
+    """
     if isinstance(law, Law):
-        demand = law.demand(rate)
+        demand = law.demand(rate, differ)
         need = Need(
             rate_events_per_s=rate, by="law", cpus=demand.cores, low=demand.low, high=demand.high,
             is_beyond=demand.is_beyond,
         )  # fmt: skip
     else:
         known = sorted((one for one in points if one.interval), key=lambda one: one.cpus)
-        ends = [(one.cpus, one.rate_events_per_s or 0.0, *(one.interval or (0.0, 0.0))) for one in known]
+        ends = [(one.cpus, *_of_fresh(one, differ)) for one in known]
         cpus, high, low = (next((end[0] for end in ends if end[place] >= rate), None) for place in (1, 2, 3))
         need = Need(rate_events_per_s=rate, by="points", cpus=cpus, low=low, high=high)
     if core_hour is None or need.cpus is None:
         return need
     return need.model_copy(update={"cost_per_billion": cost_per_billion(need.cpus, rate, core_hour)})
+
+
+def disorder_in_cpus(runs: Iterable[ScalingRun]) -> dict[str, DisorderInCpus]:
+    """Costs of disorder by the cell, against the least disordered stream of its workload and system."""
+    lines: dict[tuple[str, str], list[tuple[Cell, ScalingRun]]] = {}
+    for run in sorted(runs, key=lambda one: one.target_percent):
+        if run.cell is not None:
+            lines.setdefault((run.cell.workload, run.cell.system), []).append((run.cell, run))
+    return {
+        cell.name: _in_cpus(run, other, base.experiment)
+        for (base, other), *more in lines.values()
+        for cell, run in more
+    }
+
+
+def _in_cpus(run: ScalingRun, other: ScalingRun, against: str) -> DisorderInCpus:
+    curve, others = run.curve, other.curve
+    if curve is None or others is None:
+        return DisorderInCpus(against=against, reason="answers were wrong, or a part has no rate in some block")
+    found = more_cpus(curve, others, run.need.rate_events_per_s if run.need else None)
+    if isinstance(found, Refused):
+        return DisorderInCpus(against=against, reason=found.reason)
+    return DisorderInCpus(
+        against=against, rate_events_per_s=found.rate_events_per_s, cpus=found.cpus, of_against=found.other,
+        more=found.interval,
+    )  # fmt: skip
+
+
+def _of_fresh(point: Carried, differ: float) -> tuple[float, float, float]:
+    """The rate, and both ends of its interval for a fresh process."""
+    assert point.rate_events_per_s is not None
+    rate = point.rate_events_per_s
+    low, high = (math.hypot(math.log(end / rate), differ) for end in point.interval or (rate, rate))
+    return rate, rate * math.exp(-low), rate * math.exp(high)

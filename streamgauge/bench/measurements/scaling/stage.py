@@ -26,7 +26,7 @@ from streamgauge.bench.measurements.scaling.record import (
 )
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.search.record import Estimate
-from streamgauge.bench.search.estimate import geometric_mean, interval
+from streamgauge.bench.search.estimate import differ_of, geometric_mean, interval
 from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
@@ -43,17 +43,20 @@ CHECKED = 0.6
 
 def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError without a rate, or without such parts."""
-    whole = _whole(cell_run)
+    searched = _searched(cell_run)
     with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
         begin = time.monotonic()
         turns = _Turns(bench, token, cell_run.benchmark.search, section.cores is not None)
         turns.refuse(section.parts)
-        points = turns.points(section, whole)
+        points = turns.points(section, searched[-1])
         carried = [carried_of(points, cpus, section.parts) for cpus in section.parts]
         checked, software = turns.checked(carried)
         seconds = time.monotonic() - begin
-    run = record_of(cell_run.plan_key, section, carried).model_copy(
-        update={"checked": checked, "software": software, "seconds": seconds}
+    differs = differ_of([one.rate_events_per_s for one in searched])
+    percent = cell_run.benchmark.experiment(cell_run.cell.experiment).target_percent or 0.0
+    about = {"cell": cell_run.cell, "target_percent": percent, "seconds": seconds}
+    run = record_of(cell_run.plan_key, section, carried, differs).model_copy(
+        update={**about, "checked": checked, "software": software}
     )
     run.write(cell_run.directory / "scaling.json")
     log.info("  %s", sentence_of(run))
@@ -61,11 +64,11 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     return {"points": len(run.known), "law": run.refused or "fitted"}
 
 
-def _whole(cell_run: CellRun) -> Estimate:
-    """The estimate that the search found without parts."""
+def _searched(cell_run: CellRun) -> Sequence[Estimate]:
+    """The estimates that the search found without parts, one of each process."""
     if sustainable(cell_run) is None:
         raise UserError(f"scaling: {cell_run.cell.name} has no rate that counts; search again")
-    return cell_run.searched().processes[-1]
+    return cell_run.searched().processes
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,8 @@ def _around(values: Sequence[float]) -> Interval | None:
     return interval(values) if len(values) > 1 else None
 
 
-def record_of(plan: str, section: Scaling, carried: Sequence[Carried]) -> ScalingRun:
-    """The record of what these parts carry."""
+def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: float) -> ScalingRun:
+    """The record of what these parts carry. differ: part by which fresh processes differ from the measured one."""
     points = tuple(carried)
     law = law_of(points)
     core_hour = None if section.cost is None else section.cost.core_hour
@@ -174,7 +177,8 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried]) -> Scalin
         points=points,
         law=Scalability.of(law, section.parts) if isinstance(law, Law) else None,
         refused=law.reason if isinstance(law, Refused) else "",
-        need=None if section.demand is None else need_of(section.demand, points, law, core_hour),
+        need=None if section.demand is None else need_of(section.demand, points, law, core_hour, differ),
+        differ=differ,
         core_hour=core_hour,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.results.report.blocks import (
     MISSING,
@@ -16,7 +17,6 @@ from streamgauge.results.report.blocks import (
     Tiles,
     attempt,
     between,
-    count,
     number,
     share,
 )
@@ -47,7 +47,7 @@ def _tiles(run: SoakRun) -> Tiles:
             ("grows in a long run", verdict, names or "series; all others are level"),
             ("soaked for", number(run.seconds / 60, "min"), "after the warm-up"),
             ("offered", number(run.rate_events_per_s), f"events/s, {load}"),
-            ("answers", answers, run.reason if not run.valid else f"of {count(run.offered)} events"),
+            ("answers", answers, run.reason if not run.valid else f"of {counted(run.offered, 'event', THIN)}"),
         ]
     )
 
