@@ -126,6 +126,9 @@ class Fields(Lines):
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
 
+    def absent(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
+        return None
+
     def numbers(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
         return None
 
@@ -192,6 +195,9 @@ class AnyFields(Protocol):
     def numbers(self, index: int) -> Ints | None:
         """Returns that field if all lines have whole numbers, read as such; None if only texts are known."""
 
+    def absent(self, index: int) -> Mask | None:
+        """Returns the lines that do not have that field at all; None where each field has its place in a line."""
+
 
 class Joined:
     """Fields of lines, and behind them columns that stand beside the lines; the k-th of those has the index -1 - k."""
@@ -212,6 +218,9 @@ class Joined:
 
     def numbers(self, index: int) -> Ints | None:
         return self._own.numbers(index) if index >= 0 else None
+
+    def absent(self, index: int) -> Mask | None:
+        return self._own.absent(index) if index >= 0 else None
 
 
 def _between(places: Ints, quotes: Ints) -> Mask:

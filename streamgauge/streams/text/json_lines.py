@@ -62,6 +62,7 @@ class Values:
         raws = self._with_numbers(lines, _reader(tuple(wanted), whole)) if whole else None
         raws = self._raws(lines, _reader(tuple(wanted))) if raws is None else raws
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
+        self._absent: Mask = lengths == 0
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
         first = np.frombuffer(data, np.uint8)[starts]
@@ -78,13 +79,20 @@ class Values:
         """Start and length of the value at that path in every line; blanks of a text belong to it."""
         if index in self._numbers:
             return np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
-        place = index - sum(number < index for number in self._numbers)
-        here = slice(place * self._count, (place + 1) * self._count)
+        here = self._here(index)
         return self._starts[here], self._lengths[here]
+
+    def absent(self, index: int) -> Mask | None:
+        """True for each line that has no such path, which one with null has; None where each has a whole number."""
+        return None if index in self._numbers else self._absent[self._here(index)]
 
     def numbers(self, index: int) -> Ints | None:
         """The whole numbers at that path; None if some of its values are none."""
         return self._numbers.get(index)
+
+    def _here(self, index: int) -> slice:
+        place = index - sum(number < index for number in self._numbers)
+        return slice(place * self._count, (place + 1) * self._count)
 
     def _with_numbers(self, lines: Lines, reader: _Reader) -> list[_Raw] | None:
         """The values at the paths that are not whole; None if the numbers at the others are not all whole."""
@@ -129,7 +137,8 @@ class Values:
         except _BROKEN:
             value = None
         self.bad[at] = not isinstance(value, dict)
-        return [json.dumps(inner).encode() for inner in (_at(value, path) for path in wanted)]
+        inner = (_at(value, path, _NOTHING) for path in wanted)
+        return [b"" if one is _NOTHING else json.dumps(one).encode() for one in inner]
 
 
 #: keys, and what is looked for in the value at each
@@ -279,14 +288,14 @@ def keys(value: Mapping[str, object], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def _at(value: object, path: str) -> object:
-    """The value at a path; None if there is none. A key that contains dots is preferred."""
-    if not isinstance(value, dict):
-        return None
-    if path in value:
-        return value[path]
-    for key in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
+def _at(value: object, path: str, missing: object = None) -> object:
+    """The value at a path, or `missing`. A key that contains dots is preferred."""
+    for keys in ([path], path.split(".")):
+        inner = value
+        for key in keys:
+            if not isinstance(inner, dict) or key not in inner:
+                break
+            inner = inner[key]
+        else:
+            return inner
+    return missing
