@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -79,6 +79,7 @@ class Fields(Lines):
         self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
         self.bad: Mask = np.zeros(self.count, bool)
         self.unbalanced: Mask = np.zeros(self.count, bool)
+        self.lacks: Mapping[str, Mask] = {}
         self._quote = ord(quote) if quote is not None and quote.encode() in data else None
         if self._quote is not None:
             quotes = np.flatnonzero(self.buffer == self._quote)
@@ -125,9 +126,6 @@ class Fields(Lines):
             enclosed &= self.buffer[ends - 1] == self._quote
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
-
-    def absent(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
-        return None
 
     def numbers(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
         return None
@@ -185,6 +183,8 @@ class AnyFields(Protocol):
     unbalanced: Mask
     complete: Mask
     bad: Mask
+    #: true for each line that does not have this path at all, where fields have paths
+    lacks: Mapping[str, Mask]
 
     @property
     def quoted(self) -> bool: ...
@@ -195,15 +195,13 @@ class AnyFields(Protocol):
     def numbers(self, index: int) -> Ints | None:
         """Returns that field if all lines have whole numbers, read as such; None if only texts are known."""
 
-    def absent(self, index: int) -> Mask | None:
-        """Returns the lines that do not have that field at all; None where each field has its place in a line."""
-
 
 class Joined:
     """Fields of lines, and behind them columns that stand beside the lines; the k-th of those has the index -1 - k."""
 
     def __init__(self, own: AnyFields, columns: Sequence[pa.Array]) -> None:
         self.unbalanced, self.complete, self.bad, self.quoted = own.unbalanced, own.complete, own.bad, own.quoted
+        self.lacks = own.lacks
         self._own, self._places = own, list[tuple[Ints, Ints]]()
         buffers, end = [own.buffer], len(own.buffer)
         for column in columns:
@@ -218,9 +216,6 @@ class Joined:
 
     def numbers(self, index: int) -> Ints | None:
         return self._own.numbers(index) if index >= 0 else None
-
-    def absent(self, index: int) -> Mask | None:
-        return self._own.absent(index) if index >= 0 else None
 
 
 def _between(places: Ints, quotes: Ints) -> Mask:

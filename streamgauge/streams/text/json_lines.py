@@ -62,7 +62,9 @@ class Values:
         raws = self._with_numbers(lines, _reader(tuple(wanted), whole)) if whole else None
         raws = self._raws(lines, _reader(tuple(wanted))) if raws is None else raws
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
-        self._absent: Mask = lengths == 0
+        texts_at = [path for at, path in enumerate(wanted) if at not in self._numbers]
+        #: true for each line without that path; null is a value
+        self.lacks = dict(zip(texts_at, lengths.reshape(len(texts_at), lines.count) == 0, strict=True))
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
         first = np.frombuffer(data, np.uint8)[starts]
@@ -79,20 +81,13 @@ class Values:
         """Start and length of the value at that path in every line; blanks of a text belong to it."""
         if index in self._numbers:
             return np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
-        here = self._here(index)
+        place = index - sum(number < index for number in self._numbers)
+        here = slice(place * self._count, (place + 1) * self._count)
         return self._starts[here], self._lengths[here]
-
-    def absent(self, index: int) -> Mask | None:
-        """True for each line that has no such path, which one with null has; None where each has a whole number."""
-        return None if index in self._numbers else self._absent[self._here(index)]
 
     def numbers(self, index: int) -> Ints | None:
         """The whole numbers at that path; None if some of its values are none."""
         return self._numbers.get(index)
-
-    def _here(self, index: int) -> slice:
-        place = index - sum(number < index for number in self._numbers)
-        return slice(place * self._count, (place + 1) * self._count)
 
     def _with_numbers(self, lines: Lines, reader: _Reader) -> list[_Raw] | None:
         """The values at the paths that are not whole; None if the numbers at the others are not all whole."""
@@ -290,9 +285,9 @@ def keys(value: Mapping[str, object], before: str = "") -> Iterator[str]:
 
 def _at(value: object, path: str, missing: object = None) -> object:
     """The value at a path, or `missing`. A key that contains dots is preferred."""
-    for keys in ([path], path.split(".")):
+    for way in ([path], path.split(".")):
         inner = value
-        for key in keys:
+        for key in way:
             if not isinstance(inner, dict) or key not in inner:
                 break
             inner = inner[key]
