@@ -4,7 +4,7 @@
 
 The system is `examples/jobs/late_flights.py` at each commit; the program that measures is today's. The pull requests of
 the history are the last commits that touched the job's folder, each against its parent. Then come heads that are made
-up: one that changes a comment, one that answers a carrier wrongly, and three that take 5, 10 and 30 % more CPU time.
+up: one that adds a comment, one that answers a carrier wrongly, and three that take 5, 10 and 30 % more CPU time.
 How much that is, the first of them tells: the median CPU time per event of its base. The slower heads spin for so much
 CPU time of their thread, once a batch for all of its records.
 
@@ -67,14 +67,16 @@ class Clone:
                 number -= 1
                 yield git(self.folder, "rev-parse", base), commit
 
-    def changed(self, old: str, new: str) -> str:
-        """Commits the job with another text, on top of the clone's tip; returns the commit."""
+    def changed(self, texts: dict[str, str]) -> str:
+        """Commits the job with other texts, on top of the clone's tip; returns the commit."""
         git(self.folder, "checkout", "--quiet", "--detach", self.tip)
         file = self.folder / JOB
         text = file.read_text(encoding="utf-8")
-        if old not in text:
-            raise SystemExit(f"{JOB}: found no {old!r}; the made-up heads need it")
-        file.write_text(text.replace(old, new).replace("import json\n", "import json\nimport time\n"), encoding="utf-8")
+        for old, new in texts.items():
+            if old not in text:
+                raise SystemExit(f"{JOB}: found no {old!r}; the made-up heads need it")
+            text = text.replace(old, new)
+        file.write_text(text, encoding="utf-8")
         git(self.folder, "-c", "user.name=made up", "-c", "user.email=made@up", "commit", "--quiet", "-am", "made up")
         return git(self.folder, "rev-parse", "HEAD")
 
@@ -134,14 +136,14 @@ def history(gates: Gates, number: int) -> Iterator[str]:
 def made_up(gates: Gates) -> Iterator[str]:
     """Yields a row for each head that is made up."""
     clone = gates.clone
-    yield gates.row("equal", "changes a comment", clone.tip, clone.changed(LOOP, f"    # what was read\n{LOOP}"))
-    yield gates.row("wrong", "answers a carrier wrongly", clone.tip, clone.changed('"US")', '"AS")'))
+    yield gates.row("equal", "adds a comment", clone.tip, clone.changed({LOOP: f"    # what was read\n{LOOP}"}))
+    yield gates.row("wrong", "answers a carrier wrongly", clone.tip, clone.changed({'"US")': '"AS")'}))
     lines = GateRepetition.read_log(gates.output / "equal" / REPETITIONS)
     cpu_us = statistics.median(one.values[GATE_CPU] for one in lines if one.side == "baseline" and not one.void)
     for percents in SLOWER:
         ns = round(10 * percents * cpu_us)  # a per cent of a microsecond is 10 ns
         title = f"takes {percents} % more CPU time: {ns / 1000:.2f} of {cpu_us:.1f} µs"
-        head = clone.changed(LOOP, SPIN.format(ns=ns) + LOOP)
+        head = clone.changed({LOOP: SPIN.format(ns=ns) + LOOP, "import json\n": "import json\nimport time\n"})
         yield gates.row(f"slower-{percents}", title, clone.tip, head)
 
 
