@@ -137,7 +137,7 @@ def made_up(gates: Gates) -> Iterator[str]:
     """Yields a row for each head that is made up."""
     clone = gates.clone
     yield gates.row("equal", "adds a comment", clone.tip, clone.changed({LOOP: f"    # what was read\n{LOOP}"}))
-    yield gates.row("wrong", "answers a carrier wrongly", clone.tip, clone.changed({'"US")': '"AS")'}))
+    yield gates.row("wrong", "answers a carrier wrongly", clone.tip, clone.changed({'"US")': '"XX")'}))
     lines = GateRepetition.read_log(gates.output / "equal" / REPETITIONS)
     cpu_us = statistics.median(one.values[GATE_CPU] for one in lines if one.side == "baseline" and not one.void)
     for percents in SLOWER:
