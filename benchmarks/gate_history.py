@@ -94,9 +94,10 @@ class Gates:
         """Judges that head, unless it was judged before; returns a row of the table."""
         folder = self.output / name
         if not (folder / RECORD).exists():
-            command = [Path(sys.executable).with_name("streamgauge"), "gate", self.file, "--base", base, "--head", head]
-            options = ["--repository", self.clone.folder, "--output", folder, "--artifacts", self.output / "artifacts"]
-            done = subprocess.run([*command, *options, "--minutes", str(self.minutes)], stdout=subprocess.DEVNULL)
+            program, artifacts = Path(sys.executable).with_name("streamgauge"), self.output / "artifacts"
+            command = [program, "gate", self.file, "--base", base, "--head", head, "--repository", self.clone.folder]
+            options = ["--minutes", self.minutes, "--output", folder, "--artifacts", artifacts]
+            done = subprocess.run([str(part) for part in (*command, *options)], stdout=subprocess.DEVNULL)
             if not (folder / RECORD).exists():
                 return row(title, f"none (exit code {done.returncode})", "", "", "", "", "")
         check = GateCheck.read(folder / RECORD)

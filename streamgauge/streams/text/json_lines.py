@@ -64,7 +64,7 @@ class Values:
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
         texts_at = [path for at, path in enumerate(wanted) if at not in self._numbers]
         #: true for each line without that path; null is a value
-        self.lacks = dict(zip(texts_at, lengths.reshape(len(texts_at), lines.count) == 0, strict=True))
+        self.lacks: Mapping[str, Mask] = dict(zip(texts_at, lengths.reshape(len(texts_at), lines.count) == 0, strict=True))
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
         first = np.frombuffer(data, np.uint8)[starts]
