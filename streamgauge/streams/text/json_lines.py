@@ -62,9 +62,9 @@ class Values:
         raws = self._with_numbers(lines, _reader(tuple(wanted), whole)) if whole else None
         raws = self._raws(lines, _reader(tuple(wanted))) if raws is None else raws
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
-        texts_at = [path for at, path in enumerate(wanted) if at not in self._numbers]
-        #: true for each line without that path; null is a value
-        self.lacks: Mapping[str, Mask] = dict(zip(texts_at, lengths.reshape(len(texts_at), lines.count) == 0, strict=True))
+        named = [path for at, path in enumerate(wanted) if at not in self._numbers]
+        none = lengths.reshape(len(named), lines.count) == 0  # null is a value, too
+        self.lacks: Mapping[str, Mask] = dict(zip(named, none, strict=True))
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
         first = np.frombuffer(data, np.uint8)[starts]
