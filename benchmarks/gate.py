@@ -34,7 +34,7 @@ from streamgauge.records.measurement import Limits, Window
 #: slowdowns of the head
 SLOWER = (0.0, 0.05, 0.1, 0.3)
 CELL = "e.all"
-SETTINGS = Gate(rate=1000)
+SETTINGS = Gate(rate=1000, compare=("speed",))
 SEARCH = Search(warmup_seconds=SETTINGS.warmup_seconds)
 
 

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
+from urllib.parse import parse_qs
 
 import pytest
 import yaml
@@ -63,6 +66,8 @@ def test_a_stranger_s_code_meets_no_token_that_writes() -> None:
     assert used == ["actions/download-artifact", "streamgauge/streamgauge/actions/comment"]
     kept = yaml.safe_load(ACTIONS[0].read_text())["runs"]["steps"][-1]["with"]["name"]
     assert steps[0]["with"]["name"] == kept
+    assert comment["permissions"] == {"actions": "read", "pull-requests": "write"}
+    assert yaml.safe_load(ACTIONS[1].read_text())["inputs"]["history"]["default"] == "artifact"
 
 
 @dataclass
@@ -178,6 +183,84 @@ def test_what_is_no_comment_is_not_sent(runner: Runner) -> None:
         assert (done.returncode, done.stdout) == (0, "gate/comment.md: no such file; the gate has left no comment\n")
         file.unlink(missing_ok=True)
     assert len(runner.calls) == 1
+
+
+def kept(runner: Runner, record: str = '{"verdict": "go"}', **more: str) -> subprocess.CompletedProcess[str]:
+    (runner.folder / "gate").mkdir(exist_ok=True)
+    (runner.folder / "gate" / "gate.json").write_text(record)
+    main = {"HEAD": HEAD, "HISTORY": "branch", "REF": "refs/heads/main", "DEFAULT_BRANCH": "main", "GH_TOKEN": "secret"}
+    return runner.run(SCRIPTS / "history.sh", **{**main, "REMOTE": f"file://{runner.folder / 'remote'}", **more})
+
+
+def test_verdicts_are_kept_on_a_branch_and_a_push_between_is_no_loss(runner: Runner) -> None:
+    remote = runner.folder / "remote"
+    git(runner.folder, "init", "--quiet", "--bare", "remote")
+    for head in (HEAD, HEAD, "ab" * 20):  # the second one is there already
+        done = kept(runner, HEAD=head)
+        assert (done.returncode, done.stderr) == (0, "")
+    hook = remote / "hooks" / "update"
+    hook.write_text("#!/bin/sh\n[ -f pushed ] || { touch pushed; exit 1; }\n")
+    hook.chmod(0o755)
+    assert kept(runner, HEAD="cd" * 20).returncode == 0
+    names = git(remote, "ls-tree", "--name-only", "streamgauge-gate").splitlines()
+    assert names == ["ab" * 20 + ".json", HEAD + ".json", "cd" * 20 + ".json"]
+    assert git(remote, "log", "--format=%s", "streamgauge-gate").splitlines() == ["cd" * 20, "ab" * 20, HEAD]
+    assert git(remote, "show", f"streamgauge-gate:{HEAD}.json") == '{"verdict": "go"}'
+
+
+@pytest.mark.parametrize(
+    ("record", "more", "code", "said"),
+    [
+        ('{"verdict": "go"}', {"HISTORY": "artifact"}, 0, ""),
+        ('{"verdict": "go"}', {"HISTORY": "brnch"}, 3, "history: found 'brnch', allowed: artifact, branch"),
+        ('{"verdict": "go"}', {"REF": "refs/pull/7/merge"}, 3, "history: found a workflow of refs/pull/7/merge, "
+         "allowed: one of the default branch, as workflow_run starts it"),
+        ('{"verdict": 1', {}, 1, "gate/gate.json: this is no verdict"),
+        ("[]", {}, 1, "gate/gate.json: this is no verdict"),
+    ],
+)  # fmt: skip
+def test_nothing_else_is_pushed(runner: Runner, record: str, more: dict[str, str], code: int, said: str) -> None:
+    git(runner.folder, "init", "--quiet", "--bare", "remote")
+    done = kept(runner, record, **more)
+    assert (done.returncode, "".join(done.stderr.splitlines()[-1:])) == (code, said)
+    assert git(runner.folder / "remote", "branch", "--list") == ""
+
+
+class Notes(BaseHTTPRequestHandler):
+    """Keeps what is posted to it."""
+
+    posted: ClassVar[list[tuple[str, str | None, str]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.posted.append((self.path, self.headers["PRIVATE-TOKEN"], parse_qs(body)["body"][0]))
+        self.send_response(201)
+        self.end_headers()
+
+
+def test_the_template_of_gitlab_posts_a_note_that_calls_nobody_and_commands_nothing(runner: Runner) -> None:
+    job = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())["streamgauge-gate-note"]
+    assert job["rules"][0]["if"].endswith("&& $GATE_TOKEN"), "nothing is sent where nobody asked for it"
+    assert (job["variables"]["GIT_STRATEGY"], job["needs"]) == ("none", ["streamgauge-gate"])
+    script = "\n".join(job["script"])
+    comment = runner.folder / "gate" / "comment.md"
+    comment.parent.mkdir()
+    with HTTPServer(("127.0.0.1", 0), Notes) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        variables = {
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4", "CI_PROJECT_ID": "7",
+            "CI_MERGE_REQUEST_IID": "9", "GATE_TOKEN": "secret",
+        }  # fmt: skip
+        comment.symlink_to("/proc/self/environ")
+        assert runner.run("bash", "-ec", script, **variables).stdout == "the gate has left no comment\n"
+        comment.unlink()
+        comment.write_text("## go & more\n@ada a/b\n  /merge\n")
+        done = runner.run("bash", "-ec", script, **variables)
+        server.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    [posted] = Notes.posted
+    path = "/api/v4/projects/7/merge_requests/9/notes"
+    assert posted == (path, "secret", "## go & more\n&#64;ada a/b\n  &#47;merge\n")
 
 
 def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the_difference(runner: Runner) -> None:

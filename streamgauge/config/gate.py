@@ -38,8 +38,8 @@ class Gate(Model):
         "sustains; not needed if neither is done",
     )
     compare: tuple[Compared, ...] = Field(
-        default=("speed",),
-        description="parts that are compared: speed and cpu (events/s, and CPU time per event, while events wait), and "
+        default=("cpu",),
+        description="parts that are compared: cpu and speed (CPU time per event, and events/s, while events wait), and "
         "latency at the rate",
     )
     slower_percent: SlowerPercent = Field(

@@ -220,6 +220,7 @@ def test_check_says_what_a_run_would_reach_and_tries_none_of_it(
     for name in ("METRICS_KEY", "HOOK", "SERVICES", "TOKEN"):
         monkeypatch.delenv(name, raising=False)
     file = written(tmp_path, **EVERYTHING)
+    (tmp_path / "job.py").touch()
     plan = call("check", file, "--artifacts", tmp_path / "a", "--json").json
     assert [(one["kind"], one["key"], one["name"], one.get("set")) for one in plan["reached"]] == [
         ("code", "experiments.e.delay.distribution", "my_delays:late", None),

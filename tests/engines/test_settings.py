@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,30 @@ def test_a_program_is_looked_for_where_it_will_be_started(tmp_path: Path, comman
     settings_of("job").model_validate({**given, "command": ["./there"]}).check_installed()
     with pytest.raises(UserError, match=f"^systems.mine.command: {said}"):
         settings_of("job").model_validate({**given, "command": [command]}).check_installed()
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (("python3", "-u", "gone.py", "other.py"), "gone.py"),
+        (("bash", "there.sh", "gone.sh"), None),
+        (("bash", "/nowhere/gone.sh"), "/nowhere/gone.sh"),
+        (("python3", "{version}/gone.py"), None),  # each version has its own
+        (("python3", "-m", "gone"), None),
+        (("sh", "-c", "exec python3 gone.py"), None),
+        (("env", "ssh", "host", "python3", "gone.py"), None),  # it lies on the host
+    ],
+)
+def test_a_script_is_looked_for_where_its_program_runs_here(
+    tmp_path: Path, command: tuple[str, ...], missing: str | None
+) -> None:
+    (tmp_path / "there.sh").touch()
+    given = {"name": "mine", "engine": "job", "bootstrap": "b:1", "directory": str(tmp_path), "command": command}
+    versioned = {"version": "1"} if "{version}" in "".join(command) else {}
+    with pytest.raises(UserError) if missing else nullcontext() as problem:
+        settings_of("job").model_validate({**given, **versioned}).check_installed()
+    if problem is not None:
+        assert str(problem.value) == f"systems.mine.command: found no {missing!r} in {tmp_path}"
 
 
 def test_a_job_is_recorded_with_its_folder_and_found_again_from_elsewhere(tmp_path: Path) -> None:

@@ -42,7 +42,10 @@ def benchmark(gate: dict[str, Any] | None = None, **system: Any) -> str:
         # another process may have the CPU for a while
         "replay": {"max_memory_mb": 64, "max_slip": "3s"},
         "search": {"yardstick": False, "max_age": "1s"},
-        "gate": {"rate": 2000, "seconds": 0.4, "warmup_seconds": 0.05, "minutes": 1, **(gate or {})},
+        "gate": {
+            **{"rate": 2000, "compare": ["speed"], "seconds": 0.4, "warmup_seconds": 0.05, "minutes": 1},
+            **(gate or {}),
+        },
     }
     return yaml.safe_dump(raw)
 

@@ -68,6 +68,16 @@ def test_a_head_that_does_not_run_is_no_go(tmp_path: Path) -> None:
     assert line.startswith("no-go: e.all, head: it does not run, and the base does: systems.job: no license;")
 
 
+def test_cpu_time_that_nobody_tells_is_one_line_after_the_first_process(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    settings = benchmark({"answers": "skip", "compare": ["speed", "cpu"]})
+    repository(place, settings, settings)
+    done = gate(place)
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+        3, "streamgauge: gate.compare: job tells no CPU time; compare: [speed] needs none"
+    )  # fmt: skip
+
+
 BUILD = {"build": "echo reading; test ! -e broken || { echo 'error: no such class'; exit 3; }"}
 
 

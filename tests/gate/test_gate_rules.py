@@ -20,7 +20,7 @@ from streamgauge.config.gate import GATE_SPEED, Accepted, Gate, accepted_in
 from streamgauge.records.gate import GateCheck, GateRepetition
 from streamgauge.records.release import Reason
 
-GATE = Gate(rate=100)
+GATE = Gate(rate=100, compare=("speed",))
 CELL = "late5.bids"
 
 
@@ -188,8 +188,8 @@ def test_the_comment_says_what_was_seen_and_could_have_been_seen() -> None:
         f"no-go: {CELL} {GATE_SPEED}: slower by 10.0 %, and not by chance",
         "",
         "Head `bbbbbbbbbbbb` against merge base `aaaaaaaaaaaa`, pairs of fresh processes: 4.",
-        "A slowdown of 3.0 % would have been seen with 90% power; an equal commit is called slower in at most 5% of "
-        "gates.",
+        f"Slowdowns that would have been seen with 90% power: {CELL} {GATE_SPEED} 3.0 %. An equal commit is called "
+        "slower in at most 5% of gates.",
         "",
         "```text",
         "faster                        0                        slower",

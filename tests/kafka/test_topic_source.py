@@ -96,7 +96,7 @@ def test_a_topic_of_kafka_s_own_console_producer_is_read(broker: Broker) -> None
         ("", ["--from", "0:2"], "found no record from 0:2 until latest; choose an earlier from, or a later until"),
         ("", ["--until", "2020-01-01"], "found no record from earliest until 2020-01-01; choose"),
         ("", ["--from", "soon"], "--from: found 'soon', allowed: earliest, an age such as -2h"),
-        ("", ["--time", "no.such"], "partition 0: offset 0: empty time: "),
+        ("", ["--time", "no.such"], "partition 0: offset 0: the path 'no.such' is not there: "),
     ],
 )
 def test_what_cannot_be_read_is_told_in_one_line(broker: Broker, topic: str, more: list[str], said: str) -> None:

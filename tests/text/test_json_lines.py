@@ -162,6 +162,8 @@ def test_from_lines_to_events(tmp_path: Path) -> None:
         b'{"at": {"t": "1"}, "id": null, "n": 6}\r',
         b'{"at": {"t": "x"}}',
         b'{"at": {}}',
+        b'{"at": {"t": null}, "b\\u0061": 1}',
+        b'{"at": 5}',
     ]
     (tmp_path / "f.jsonl").write_bytes(b"\n".join(lines))
     wanted = benchmark(
@@ -169,7 +171,7 @@ def test_from_lines_to_events(tmp_path: Path) -> None:
         format="jsonl",
         time={"column": "at.t", "unit": "s"},
         columns={"id": "string", "n": "int64", "x": "float64"},
-        max_bad_fraction=0.7,
+        max_bad_fraction=0.8,
     )
     artifact = ingest.run(Forked(), wanted, Store(tmp_path / "artifacts"))
     assert rows(artifact) == [
@@ -180,7 +182,9 @@ def test_from_lines_to_events(tmp_path: Path) -> None:
         ("f.jsonl", 2, 1, "not a JSON object", b"oops"),
         ("f.jsonl", 3, 2, "empty line", b""),
         ("f.jsonl", 5, 4, "time is not a number of s", lines[4]),
-        ("f.jsonl", 6, 5, "empty time", lines[5]),
+        ("f.jsonl", 6, 5, "the path 'at.t' is not there", lines[5]),
+        ("f.jsonl", 7, 6, "empty time", lines[6]),
+        ("f.jsonl", 8, 7, "the path 'at.t' is not there", lines[7]),
     ]
 
 

@@ -127,6 +127,8 @@ class Measuring:
         try:
             with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
                 fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
+                if GATE_CPU in settings.metrics and fast.events_per_s and fast.cpu_us_per_event is None:
+                    raise UserError(f"gate.compare: {cell.system} tells no CPU time; compare: [speed] needs none")
                 asked_at = time.monotonic() if asks else None
                 for _ in range(_TRIES if asks and not fast.void else 0):
                     trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)

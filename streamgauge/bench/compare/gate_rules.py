@@ -137,7 +137,8 @@ def line_of(release: Release, settings: Gate) -> str:
     if release.decision != "go":
         return release.line
     answers = "no answer is wrong" if settings.answers == "check" else "answers were not checked"
-    return f"go: {answers}, and a slowdown of {settings.slower_percent:g} % is ruled out"
+    compared = ", ".join(settings.compare)
+    return f"go: {answers}, and a slowdown of {settings.slower_percent:g} % is ruled out (compared: {compared})"
 
 
 def is_clear(reasons: Iterable[Reason], series: Iterable[JudgedSeries]) -> bool:

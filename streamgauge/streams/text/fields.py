@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -79,6 +79,7 @@ class Fields(Lines):
         self._separators: Ints = np.flatnonzero(self.buffer == ord(separator))
         self.bad: Mask = np.zeros(self.count, bool)
         self.unbalanced: Mask = np.zeros(self.count, bool)
+        self.lacks: Mapping[str, Mask] = {}
         self._quote = ord(quote) if quote is not None and quote.encode() in data else None
         if self._quote is not None:
             quotes = np.flatnonzero(self.buffer == self._quote)
@@ -182,6 +183,8 @@ class AnyFields(Protocol):
     unbalanced: Mask
     complete: Mask
     bad: Mask
+    #: true for each line that does not have this path at all, where fields have paths
+    lacks: Mapping[str, Mask]
 
     @property
     def quoted(self) -> bool: ...
@@ -198,6 +201,7 @@ class Joined:
 
     def __init__(self, own: AnyFields, columns: Sequence[pa.Array]) -> None:
         self.unbalanced, self.complete, self.bad, self.quoted = own.unbalanced, own.complete, own.bad, own.quoted
+        self.lacks = own.lacks
         self._own, self._places = own, list[tuple[Ints, Ints]]()
         buffers, end = [own.buffer], len(own.buffer)
         for column in columns:

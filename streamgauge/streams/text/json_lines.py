@@ -62,6 +62,9 @@ class Values:
         raws = self._with_numbers(lines, _reader(tuple(wanted), whole)) if whole else None
         raws = self._raws(lines, _reader(tuple(wanted))) if raws is None else raws
         lengths: Ints = np.fromiter(map(len, raws), np.int64, len(raws))
+        named = [path for at, path in enumerate(wanted) if at not in self._numbers]
+        none = lengths.reshape(len(named), lines.count) == 0  # null is a value, too
+        self.lacks: Mapping[str, Mask] = dict(zip(named, none, strict=True))
         data = b"".join([*raws, b"\n"])
         starts: Ints = np.cumsum(lengths) - lengths
         first = np.frombuffer(data, np.uint8)[starts]
@@ -129,7 +132,8 @@ class Values:
         except _BROKEN:
             value = None
         self.bad[at] = not isinstance(value, dict)
-        return [json.dumps(inner).encode() for inner in (_at(value, path) for path in wanted)]
+        inner = (_at(value, path, _NOTHING) for path in wanted)
+        return [b"" if one is _NOTHING else json.dumps(one).encode() for one in inner]
 
 
 #: keys, and what is looked for in the value at each
@@ -279,14 +283,14 @@ def keys(value: Mapping[str, object], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def _at(value: object, path: str) -> object:
-    """The value at a path; None if there is none. A key that contains dots is preferred."""
-    if not isinstance(value, dict):
-        return None
-    if path in value:
-        return value[path]
-    for key in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
+def _at(value: object, path: str, missing: object = None) -> object:
+    """The value at a path, or `missing`. A key that contains dots is preferred."""
+    for way in ([path], path.split(".")):
+        inner = value
+        for key in way:
+            if not isinstance(inner, dict) or key not in inner:
+                break
+            inner = inner[key]
+        else:
+            return inner
+    return missing

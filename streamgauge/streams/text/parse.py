@@ -263,6 +263,8 @@ class _Block:
         if codes.any():
             column = self._source.time
             wanted = f"a number of {column.unit}" if column.unit else column.format or "ISO-8601"
+            for path in (part for part in map(str, column.parts) if part in self._fields.lacks):
+                self._blame(self._fields.lacks[path], f"the path {path!r} is not there")
             self._blame(lengths == 0, "empty time")
             self._blame(codes == UNREADABLE, f"time is not {wanted}")
             self._blame(codes == OUT_OF_RANGE, f"time does not fit into 64-bit {self._source.tick}")

@@ -26,6 +26,9 @@ from streamgauge.streams.kafka.records import Form
 #: places in the command, the environment and the progress, filled for each trial
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
 _PLACE = re.compile(r"\{([a-z]+)\}")
+#: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere
+_STARTS_SCRIPTS = re.compile(r"(python|pypy)[\d.]*|java|sh|bash|spark-submit|flink")
+_SCRIPT = re.compile(r"[^-{}:,\s][^{}:,\s]*\.(py|jar|java|sh)")
 _OF_KIND = {"string": str, "int64": int, "float64": int | float}
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
 
@@ -338,3 +341,6 @@ class JobSettings(System):
         if "/" not in program and shutil.which(program) is None:
             there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
             raise UserError(f"systems.{self.name}.command: found no {program!r} on PATH{there}")
+        script = next(filter(_SCRIPT.fullmatch, self.command[1:]), None)
+        if script and _STARTS_SCRIPTS.fullmatch(Path(program).name) and not (place / script).exists():
+            raise UserError(f"systems.{self.name}.command: found no {script!r} in {place}")
