@@ -1,4 +1,4 @@
-"""Advice on sessions and joins, for which the whole stream is in one place. Pure.
+"""Advice on sessions, for which the whole stream is in one place. Pure.
 
 Which events a session loses depends on the delay in no simple way: each delay is simulated, and only some are tried.
 """
@@ -14,14 +14,13 @@ import numpy as np
 from streamgauge.base.units import Tick
 from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.profile import Span
-from streamgauge.streams.advice import joins, promise, sessions
+from streamgauge.streams.advice import promise, sessions
 from streamgauge.streams.advice.pieces import cut
 from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, judged, precision, rounded_up
 from streamgauge.streams.advice.windows import Values
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.disorder.profile import watermark_grid
-from streamgauge.streams.lateness.late import Mask
 
 #: most delays of the grid that are tried
 MOST_DELAYS = 16
@@ -115,10 +114,3 @@ class Sessions:
     def curve(self, delays: Sequence[int]) -> list[Trade]:
         """Returns what each delay gives and takes."""
         return sessions.trades(self.times, self.keys, self.question.length, delays, self.values)
-
-
-def with_pairs(curve: Sequence[Trade], times: Times, keys: Times, left: Mask, length: int) -> list[Trade]:
-    """Returns the curve of events with the pairs of a join. keys: a number for each event. left: one half."""
-    paired = joins.trades(times, keys, left, length, [one.delay for one in curve])
-    return [one.model_copy(update={"windows": pairs.windows, "windows_wrong": pairs.windows_wrong})
-            for one, pairs in zip(curve, paired, strict=True)]  # fmt: skip

@@ -18,7 +18,7 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Span
-from streamgauge.streams.advice import promise, simulated, windows
+from streamgauge.streams.advice import joins, promise, simulated, windows
 from streamgauge.streams.advice.pieces import Block, Keys, Stream, cut, numbered, tasks
 from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, enough, precision, revisions, rounded_up
@@ -97,7 +97,7 @@ def of_files(
     advice = _Advising(stream, tick, workers.cores).advice(workers, span, asked)
     if question.answers == "join":
         times, keys, _, left = stream.whole()
-        curve = simulated.with_pairs(advice.curve, times, keys, left, question.length)
+        curve = joins.with_pairs(advice.curve, times, keys, left, question.length)
         return advice.model_copy(update={"curve": tuple(curve)})
     return advice
 
@@ -129,8 +129,10 @@ class _Advising:
         if made:
             by_block = [lost for one in seconds for lost in one.by_test]
             spans, sizes = [need.span for need in needs], [block.events for block in self._blocks]
-            rules = [_tested(one, [lost[n] for lost in by_block], sizes, self._share, spans)
-                     for n, one in enumerate(made)]  # fmt: skip
+            rules = [
+                promise.tested(one, lambda block, _, n=n: by_block[block][n], sizes, self._share, spans)
+                for n, one in enumerate(made)
+            ]
         asked_tests = rules[len(rules) - len(asked) :] if rules else []
         rules = rules[: len(rules) - len(asked_tests)]
         of_windows = known if self._question.target == "windows_wrong" else None
@@ -277,10 +279,6 @@ class _Advising:
                     "open_windows": windows.most_open(known, delay + question.allowed_lateness),
                 })  # fmt: skip
             yield trade
-
-
-def _tested(made: Choices, lost: Sequence[int], sizes: Sequence[int], share: float, spans: Sequence[Span]) -> Tested:
-    return promise.tested(made, lambda block, _: lost[block], sizes, share, spans)
 
 
 def _delays(grid: Times, late: Times, most: int, others: Sequence[int]) -> Times:
