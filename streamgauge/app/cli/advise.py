@@ -206,9 +206,11 @@ class Asked:
             raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
         (kind,) = named
         for option, of, needed in (
-            ("slide", "--window", False), ("allowed_lateness", "--window", False), ("left", "--join", True),
+            ("slide", "--window", False),
+            ("allowed_lateness", "--window", False),
+            ("left", "--join", True),
             ("windows_wrong", "--window, --session", False),
-        ):  # fmt: skip
+        ):
             name, given = f"--{option.replace('_', '-')}", getattr(self, option)
             if given is not None and kind not in of.split(", "):
                 raise UserError(f"{name}: found with {kind}, allowed: with {of}")

@@ -93,9 +93,7 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     one, other = (run_summary.figures(known_run(store_at(artifacts).runs(), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):
         raise UserError(_nothing_shared(before, after, artifacts))
-    rows = [
-        {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
-    ]  # fmt: skip
+    rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared]
     lines = [
         f"{' '.join(key)}  {one[key].text} → {other[key].text}"
         f"{'' if one[key].config_hash == other[key].config_hash else '  (other settings)'}"

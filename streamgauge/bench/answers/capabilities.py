@@ -29,15 +29,17 @@ def capabilities(answers: Iterable[AnswerLine]) -> Capabilities:
     for line in {_key(line): line for line in answers}.values():
         name, status, why = _name(line), _status(line), line.why
         _keep_worst(
-            queries, (name, line.system, line.mode),
+            queries,
+            (name, line.system, line.mode),
             QueryAbility(query=name, system=line.system, mode=line.mode, status=status, why=why),
-        )  # fmt: skip
+        )
         why = None if status == "works" else f"{name}: {why}"
         for feature in workloads.find(name).features:
             _keep_worst(
-                features, (feature, line.system, line.mode),
+                features,
+                (feature, line.system, line.mode),
                 FeatureAbility(feature=feature, system=line.system, mode=line.mode, status=status, why=why),
-            )  # fmt: skip
+            )
     return Capabilities(queries=tuple(queries.values()), features=tuple(features.values()))
 
 

@@ -89,9 +89,11 @@ def _rates(costs: Costs) -> Section:
         "of two processes are not compared, as fresh processes differ by 3 to 8\u202f%."
     )
     return Section(
-        "rates", "What of the rate is kept", lead,
+        "rates",
+        "What of the rate is kept",
+        lead,
         [attempt("Rate kept", _kept, costs), Note(note), attempt("Rate", _absolute, costs), *_unmeasured(costs)],
-    )  # fmt: skip
+    )
 
 
 def _kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
@@ -144,10 +146,12 @@ def _lost(costs: Costs) -> Section:
     def more(record: CellRecord) -> list[Cell]:
         run = lost(record)
         return [
-            count(run.late_events if run else None), count(run.offered if run else None),
+            count(run.late_events if run else None),
+            count(run.offered if run else None),
             f"{count(run.late_drops_reported)} {run.late_drops_counted_in or ''}" if run else MISSING,
-            semantics.revised(record), output(record),
-        ]  # fmt: skip
+            semantics.revised(record),
+            output(record),
+        ]
 
     columns = ("events lost", "events offered", "the engine counts", "answers revised", "output")
     drawn = attempt("Lost", chart, costs, "Events lost", "lost (% of all events)", lambda r: share_lost(lost(r)),

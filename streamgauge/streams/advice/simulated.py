@@ -102,8 +102,10 @@ class Sessions:
             return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
 
         naive = [enough(slice(0, block.start)) for block in blocks[promise.first_test(len(blocks)) :]]
-        made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
-                *promise.choices([enough(block) for block in blocks])]  # fmt: skip
+        made = [
+            Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
+            *promise.choices([enough(block) for block in blocks]),
+        ]
         spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.items.__getitem__, blocks)]
 
         def lost(number: int, delay: int) -> int:

@@ -178,9 +178,9 @@ class _Batch:
         return self._part(what, lambda: pool.take(rows.drawn(what, len(pool.lengths))))
 
     def _cut(self, rows: _Rows, what: str, longest: int) -> Texts:
-        return self._part(what, lambda: texts.cut(
-            rows.bits(what), 3 + rows.drawn(f"length of {what}", longest - 3), longest
-        ))  # fmt: skip
+        return self._part(
+            what, lambda: texts.cut(rows.bits(what), 3 + rows.drawn(f"length of {what}", longest - 3), longest)
+        )
 
     # -- columns
 

@@ -174,8 +174,9 @@ class _Advising:
             )
         return _First(late, needs, Panes.merged(panes) if panes else None, keys)
 
-    def _second(self, blocks: list[Block], begin: int, delays: Times, made: list[Choices],
-                known: Panes | None, keys: Keys) -> _Second:  # fmt: skip
+    def _second(
+        self, blocks: list[Block], begin: int, delays: Times, made: list[Choices], known: Panes | None, keys: Keys
+    ) -> _Second:
         lost, in_part, revised = np.zeros((3, len(delays)), np.int64)
         by_test, lacks, waits = list[list[int]](), list[Lacks](), list[Waits]()
         first = promise.first_test(self._tests)
@@ -269,15 +270,17 @@ class _Advising:
                 revised=None if revised is None else int(revised[n]),
             )
             if known is not None and wrong is not None and waits is not None:
-                trade = trade.model_copy(update={
-                    "windows": len(known.ends),
-                    "windows_wrong": wrong[n].windows,
-                    "count_error": wrong[n].count_error,
-                    "value_error": wrong[n].value_error,
-                    "wait": windows.wait(waits.times[n]),
-                    "wait_arrival": windows.wait(waits.arrivals[n]) if waits.arrivals else None,
-                    "open_windows": windows.most_open(known, delay + question.allowed_lateness),
-                })  # fmt: skip
+                trade = trade.model_copy(
+                    update={
+                        "windows": len(known.ends),
+                        "windows_wrong": wrong[n].windows,
+                        "count_error": wrong[n].count_error,
+                        "value_error": wrong[n].value_error,
+                        "wait": windows.wait(waits.times[n]),
+                        "wait_arrival": windows.wait(waits.arrivals[n]) if waits.arrivals else None,
+                        "open_windows": windows.most_open(known, delay + question.allowed_lateness),
+                    }
+                )
             yield trade
 
 

@@ -115,8 +115,10 @@ def write_stream(
     rows, late = sum(w.tally.rows for w in written), sum(w.tally.late for w in written)
     duplicates = sum(w.tally.duplicates for w in written)
     if rows != solution.events or late != solution.aimed:
-        raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
-                        "the events changed while they were read; run again")  # fmt: skip
+        raise UserError(
+            f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
+            "the events changed while they were read; run again"
+        )
     texts: dict[str, tuple[str, ...]] = {"csv_files": ()}
     for one in (one for one in stream_texts.FILES if one in outputs):
         names = [name for w in written for name in w.texts[one]]
