@@ -160,7 +160,6 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
 
 
 def place(name: str | Path) -> Path:
-    """The Path or Remote that a path or URI names."""
     if isinstance(name, Remote):
         return name
     uri = _URI.fullmatch(str(name))

@@ -33,7 +33,6 @@ class Scaled:
 
 
 def events_key(store: Store, given: Sourced) -> str:
-    """Returns the key of the events of a source."""
     apart = {"files", "expectations", "max_bad_fraction", "by", "idle", "kafka"}
     source = given.source.model_dump(mode="json", exclude=apart)
     if (topic := given.source.kafka) is not None:  # the id tells the topic, whatever its address
@@ -43,13 +42,11 @@ def events_key(store: Store, given: Sourced) -> str:
 
 
 def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
-    """Returns the key of the profile of these events."""
     by = [given.source.by, str(given.source.idle)] if given.source.by is not None else []
     return key_of("profile", events_key(store, given), full, *by)
 
 
 def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
-    """Returns the key of an experiment's stream."""
     settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
     # draws depend on these alone: a changed formula, profile or user's function changes the key
     delay = delays_of(experiment.delay, given.source.tick)

@@ -56,7 +56,6 @@ def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
 
 
 def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
-    """Prints what was measured at each delay."""
     from streamgauge.results.report import advice_measured
 
     typer.echo(advice_measured.heading(measured))
@@ -92,7 +91,6 @@ def _ns(ticks: int, tick: Tick) -> int:
 
 
 def show(advice: Advice) -> None:
-    """Prints the advice for people."""
     tick = advice.tick
     typer.echo(f"events              {advice.events:,}")
     typer.echo(f"event time          {moment(advice.event_time.min, tick)} to {moment(advice.event_time.max, tick)}")

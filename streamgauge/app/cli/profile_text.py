@@ -70,7 +70,6 @@ def span_json(event_time: Span, tick: Tick) -> dict[str, object]:
 
 
 def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, Any]]:
-    """Returns hints as `--json` prints them."""
     enough = "enough_without"
     return [
         hint.model_dump(mode="json", exclude={enough})
@@ -108,7 +107,6 @@ def _ns(ticks: float, tick: Tick) -> float:
 
 
 def show(profile: Profile) -> None:
-    """Prints the profile for people."""
     tick: Tick = profile.tick
     events = profile.events
     typer.echo(

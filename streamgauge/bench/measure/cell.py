@@ -95,7 +95,6 @@ class ReadyCell:
         return (self._system or self._next()).capabilities
 
     def _next(self) -> Adapter:
-        """Returns the adapter that starts next."""
         self._spare = self._spare or make_system(self.settings, self._work / "system")
         return self._spare
 

@@ -286,7 +286,6 @@ def interval(rates: Sequence[float], confidence: float = CONFIDENCE) -> tuple[fl
 
 
 def geometric_mean(rates: Sequence[float]) -> float:
-    """The mean on logarithms."""
     return math.exp(float(np.mean(np.log(rates))))
 
 

@@ -137,7 +137,6 @@ def with_engines(
 
 
 def in_words(rules: Rules, with_arrival: bool) -> str:
-    """The rules in words."""
     below = "at the watermark or below" if rules.equal_is_late else "below the watermark"
     lost = _LOST.get(rules.kind, f"an event is lost {below}")
     before = ", judged by the watermark of the one before" if rules.pace.behind == 2 else ""

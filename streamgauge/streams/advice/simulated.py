@@ -69,7 +69,6 @@ class Sessions:
         return tests, self.tested([slice(one.start, one.stop) for one in cut(items, tests)], delays) if tests else []
 
     def lost(self, block: slice, delay: int) -> int:
-        """Number of the block's items that are lost at a delay."""
         if delay not in self._lost:
             which = sessions.wrong if self._of_answers else sessions.lost
             gone = which(self.times, self.keys, self.question.length, delay)

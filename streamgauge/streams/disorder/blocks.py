@@ -99,7 +99,6 @@ class Blocks:
         return got
 
     def number(self, region: Region) -> int:
-        """Number of events of the region."""
         return sum(self.walk(lambda k: int(region.holds(self.times(k)).sum()), self.within(region)))
 
     def count(self, kept: Kept, held: int) -> Count:

@@ -83,7 +83,6 @@ class Outages:
 
     @property
     def window(self) -> int:
-        """Length of a window."""
         return max(_LONGEST * self.maximum, _USUAL * self._usual)
 
     @property

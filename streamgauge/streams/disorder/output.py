@@ -97,7 +97,6 @@ def _earliest_half(held: list[list[Counts]], first: int) -> tuple[list[Counts], 
 
 
 def _joined(held: list[list[Counts]]) -> list[Counts]:
-    """Joins columns that are held in parts."""
     return held[0] if len(held) == 1 else [np.concatenate(parts) for parts in zip(*held, strict=True)]
 
 

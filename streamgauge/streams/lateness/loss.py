@@ -83,7 +83,6 @@ class LossCount:
             end, last, watermark = end[stays], last[stays], watermark[stays]
 
     def loss(self) -> Loss:
-        """The loss of all events so far."""
         windows = len(self._ends) if self._operator.kind == "window" else None
         counts = self._events, self._of, self._operator.kind, self.rules.pace.cadence, self._partly, windows
         between = tuple(one._events for one in self._at_ends)

@@ -202,7 +202,6 @@ class _Advising:
     # -- between them
 
     def _windows(self, firsts: Sequence[_First]) -> tuple[Panes | None, Keys]:
-        """Returns all windows of the stream, and the numbers of their keys."""
         keys, parts = Keys(), list[Panes]()
         for one in firsts:
             if one.panes is not None:

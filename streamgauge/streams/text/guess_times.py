@@ -278,7 +278,6 @@ def _fits(pattern: str, value: str) -> bool:
 
 
 def share(column: TimeColumn, values: Sequence[str]) -> float:
-    """Share of values that are read as times of that column."""
     return _read(column, values)[1]
 
 
