@@ -310,7 +310,8 @@ def ran(
         except KeyboardInterrupt:
             code = STOPPED
         if code == STOPPED and not alone:
-            typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+            resumed = [] if run_id else ["--resume", name]
+            typer.echo(f"to go on: {shlex.join(['streamgauge', *sys.argv[1:], *resumed])}")
     return code, name, store
 
 
@@ -318,11 +319,6 @@ def new_name(benchmark: config.Benchmark) -> str:
     """A name for a new run, which no other has."""
     name: str = _airflow_runner().new_name(benchmark)
     return name
-
-
-def _resuming(given: list[str], name: str | None) -> str:
-    """The command that was given, as a person writes it, with the name of its run if it had none."""
-    return shlex.join(["streamgauge", *given, *(["--resume", name] if name else [])])
 
 
 def ui(

@@ -206,17 +206,13 @@ def _why(run: LatencyRun) -> str:
 
 def _loads(costs: Costs) -> list[tuple[str, Run]]:
     """The loads of the latency runs: what they are called, and a cell's run."""
-    fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
-    largest = max(fractions, default=None)
+    measured = {run.fraction for cell in costs.cells for run in cell.latency}
+    largest = max(measured.intersection(costs.records.benchmark.latency.fractions), default=None)
     own = "its own rate" if largest is None else f"{100 * largest:g}\u202f% of its own rate"
     loads: list[tuple[str, Run]] = [(own, lambda record: at_own_rate(record, largest))]
     if costs.common is not None:
         loads.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
     return loads
-
-
-def _at(record: CellRecord, fraction: float) -> bool:
-    return any(run.fraction == fraction for run in record.latency)
 
 
 def _cpu(run: Run) -> Value:

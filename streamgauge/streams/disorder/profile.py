@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.profile import BinnedDelays, Delays, Frequency
-from streamgauge.streams.disorder.definitions import Times, rank_of, running_maximum
+from streamgauge.streams.disorder.definitions import Times, adjacent_descents, rank_of, running_maximum
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _MANTISSA_BITS = 8
@@ -256,7 +256,7 @@ class Part:
         return cls(
             events=len(times),
             out_of_order=len(delays),
-            descents=int((times[1:] < times[:-1]).sum()),
+            descents=adjacent_descents(times),
             first=int(times[0]),
             last=int(times[-1]),
             delays=Spread.of(delays),

@@ -108,7 +108,7 @@ def write_stream(
     schema = stream_schema(given.columns, arrival=given.arrival)
     writer = Writer(
         directory, groups, delay, seed, solution.selection, experiment.duplicated, schema, outputs, source, head,
-        _a_file(groups, cuts),
+        max(1, FILE_ROWS * len(cuts) // max(1, total_rows(groups))),
     )  # fmt: skip
     written = workers.each(shares, writer)
 
@@ -166,11 +166,6 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers:
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
     cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
-
-
-def _a_file(groups: list[RowGroup], cuts: list[Chunk]) -> int:
-    """Number of chunks of a Parquet file."""
-    return max(1, FILE_ROWS * len(cuts) // max(1, total_rows(groups)))
 
 
 def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
