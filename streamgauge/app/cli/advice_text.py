@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 
+from streamgauge.app.cli.common import print_table
 from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json
 from streamgauge.base.units import PS, Tick, moment
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, PartAdvice, Trade
@@ -59,7 +59,7 @@ def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
     from streamgauge.results.report import advice_measured
 
     typer.echo(advice_measured.heading(measured))
-    _table(advice_measured.rows(measured, tick))
+    print_table(advice_measured.rows(measured, tick))
     typer.echo(advice_measured.comparing(measured))
 
 
@@ -98,33 +98,20 @@ def show(advice: Advice) -> None:
     typer.echo(f"advice              {words.headline(advice)}")
     if advice.rules:
         typer.echo(words.tests(advice))
-        _table(words.rules(advice), left={4})
+        print_table(words.rules(advice), left={4})
     typer.echo("at a watermark delay of")
-    _table(words.curve(advice))
+    print_table(words.curve(advice))
     if advice.engines:
         typer.echo("at the stream's own speed each engine loses, by its own rule")
-        _table(words.engines(advice), left={0})
+        print_table(words.engines(advice), left={0})
         for engine, rule in {one.engine: one.rule for one in advice.engines}.items():
             typer.echo(f"  {engine}: {rule}")
     if advice.by_part:
         typer.echo(words.parts(advice))
-        _table(words.by_part(advice, SHOWN_PARTS), left={0, 5})
+        print_table(words.by_part(advice, SHOWN_PARTS), left={0, 5})
         if len(advice.by_part) > SHOWN_PARTS:
             typer.echo(f"  and {len(advice.by_part) - SHOWN_PARTS:,} more, which --json lists")
     for line in advice.lines:
         typer.echo(f"{line.engine:<19} {line.text}")
     for hint in advice.hints:
         typer.echo(f"hint                {hint.text}")
-
-
-def _table(rows: Sequence[tuple[str, ...]], left: set[int] | None = None) -> None:
-    """Prints rows in columns, flush right but for those in `left`."""
-    columns = max(map(len, rows))
-    filled = [(*row, *[""] * (columns - len(row))) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*filled, strict=True)]
-    for row in filled:
-        cells = [
-            text.ljust(width) if left and k in left else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        typer.echo(f"  {'  '.join(cells)}".rstrip())

@@ -37,6 +37,11 @@ Master = Annotated[
 ]
 
 
+Idle = Annotated[
+    str | None, typer.Option(help="time without an event after which a value of --by is idle", show_default="1m")
+]
+
+
 def register(app: typer.Typer) -> None:
     app.command()(spread(analyze))
     app.command()(spread(generate))
@@ -52,10 +57,7 @@ def analyze(
     by: Annotated[
         str | None, typer.Option(help="also measure each value of this column alone, such as a device or a partition")
     ] = None,
-    idle: Annotated[
-        str | None,
-        typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
-    ] = None,
+    idle: Idle = None,
     save: Annotated[
         Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
     ] = None,

@@ -283,7 +283,7 @@ def workloads(as_json: AsJson = False) -> None:
         typer.echo(f"{query.name:24} {query.asks}{needs}")
 
 
-def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Benchmark, Store]:
+def _checked(file: Path, cell: config.Cell, artifacts: Path) -> tuple[config.Benchmark, Store]:
     """Loads the benchmark with this cell among its cells, and checks it. Raises UserError."""
     benchmark = config.load(file)
     benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
@@ -292,7 +292,7 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
     return benchmark, checked(benchmark, artifacts, (cell.system,))
 
 
-def checked(benchmark: config.Benchmark, artifacts: Any, systems: Collection[str] | None = None) -> Store:
+def checked(benchmark: config.Benchmark, artifacts: Path, systems: Collection[str] | None = None) -> Store:
     """Returns the store after checking that everything that a measurement needs is there. Raises UserError.
 
     systems: names of those that are measured; all if None.

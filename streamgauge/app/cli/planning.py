@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from streamgauge.streams.stages.reach import Reached
     from streamgauge.streams.text.sample import Sample
 
+Master = Annotated[str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")]
+
 #: bytes of a new source that `check` reads to learn its key: well below a second
 HASHED_AT_ONCE = 256 * 2**20
 
@@ -207,9 +209,7 @@ def schema(
 def run(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
-    ] = None,
+    master: Master = None,
     experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
     workload: Annotated[list[str] | None, typer.Option(help="only this workload; may be repeated")] = None,
     system: Annotated[list[str] | None, typer.Option(help="only this system; may be repeated")] = None,
@@ -325,9 +325,7 @@ def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     port: Annotated[int, typer.Option(help="port of the web page; 0 takes a free one")] = 8080,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
-    ] = None,
+    master: Master = None,
 ) -> None:
     """Start Airflow with its web page; Ctrl-C stops all of it."""
     raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from streamgauge.app.cli.common import print_table
 from streamgauge.base.units import PS, Tick, moment, show_about, show_enough, show_ticks
 from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, StreamPart, part_name
 
@@ -30,8 +31,7 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     whole = profile.model_dump()
     facts = {key: whole[key] for key in keys}
     facts |= span_json(profile.event_time, tick)
-    in_file = profile.in_file
-    facts["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
+    facts["in_file"] = profile.in_file.model_dump(mode="json", exclude={"hints"})
     facts["hints"] = hints_json(profile.hints, tick)
     facts["delay_ns"] = _in_ns(whole["delay"], tick)
     facts["watermark_curve"] = [
@@ -184,13 +184,7 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     ]
     if profile.out_of_order is None:
         columns = columns[:4]
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
-        first, *others = (
-            text.ljust(width) if k == 0 else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        typer.echo(f"  {first}  {'  '.join(others)}")
+    print_table([columns, *rows], left={0})
     if len(parts) > SHOWN_PARTS:
         typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")
 
