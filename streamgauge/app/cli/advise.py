@@ -14,7 +14,7 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import advise_measuring, event_files, options, source_options, workplace
 from streamgauge.app.cli.advice_text import as_json_object, measured_json, show, show_measured
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app
 from streamgauge.app.cli.event_files import Idle, Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
@@ -30,10 +30,8 @@ _NUMBERS = ("int64", "float64")
 _LONGEST = 10**18
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(advise))
-
-
+@app.command()
+@spread
 def advise(
     files: Files,
     reading: Reading,

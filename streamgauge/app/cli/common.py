@@ -14,6 +14,7 @@ from streamgauge.base.errors import UserError
 if TYPE_CHECKING:
     from streamgauge.catalog.artifacts import Store
 
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
 Artifacts = Annotated[
     Path,

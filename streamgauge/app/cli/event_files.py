@@ -15,7 +15,7 @@ from pydantic import Field
 
 from streamgauge import config
 from streamgauge.app.cli import options, source_options, usage, workplace
-from streamgauge.app.cli.common import AsJson, tell
+from streamgauge.app.cli.common import AsJson, app, tell
 from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.app.cli.topic_text import fixed_json, fixed_options
@@ -42,12 +42,8 @@ Idle = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(analyze))
-    app.command()(spread(generate))
-    app.command()(datasets)
-
-
+@app.command()
+@spread
 def analyze(
     files: Files,
     reading: Reading,
@@ -142,6 +138,8 @@ class Generated:
     doubts: list[str]
 
 
+@app.command()
+@spread
 def generate(
     files: Files,
     target: Annotated[
@@ -323,6 +321,7 @@ def streamed(
     )
 
 
+@app.command()
 def datasets(
     name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
     as_json: AsJson = False,

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import options, workplace
-from streamgauge.app.cli.common import AsJson, tell
+from streamgauge.app.cli.common import AsJson, app, tell
 from streamgauge.app.cli.job_file import Job, systems
 from streamgauge.app.cli.profile_text import hints_json, span_json
 from streamgauge.app.cli.source_options import Reading, spread, topic_of
@@ -47,10 +48,8 @@ _SORTED = ", of the events sorted by time, as too many are out of order already 
 _UNASKED = ("separator", "decimal", "comment", "no_header", "order", "max_bad_fraction", "dataset")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(init, _UNASKED))
-
-
+@app.command()
+@partial(spread, without=_UNASKED)
 def init(
     file: Annotated[
         str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not; or kafka://…")

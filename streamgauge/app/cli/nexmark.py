@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run
@@ -32,10 +32,7 @@ SYSTEM_HELP = (
 _WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(nexmark)
-
-
+@app.command()
 def nexmark(
     events: Annotated[int, typer.Option(min=50, help="number of events, spread over 100 s of event time")] = 100_000,
     queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",

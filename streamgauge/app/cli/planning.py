@@ -17,7 +17,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import losses, options, outside
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
 from streamgauge.app.cli.profile_text import hints_json
 from streamgauge.base.errors import STOPPED, UserError
 from streamgauge.base.shipped import INSTALL, shipped
@@ -37,14 +37,7 @@ Master = Annotated[str | None, typer.Option(help="Spark master; by default the A
 HASHED_AT_ONCE = 256 * 2**20
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(check)
-    app.command()(schema)
-    app.command()(run)
-    app.command()(demo)
-    app.command()(ui)
-
-
+@app.command()
 def check(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -197,6 +190,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     return sample(source) if near and source.names else None
 
 
+@app.command()
 def schema(
     record: Annotated[
         str | None, typer.Option(help=f"print that of a run's record instead: {', '.join(RECORDS)}")
@@ -206,6 +200,7 @@ def schema(
     typer.echo(json.dumps(schema_of(record) if record else config.schema(), indent=1))
 
 
+@app.command()
 def run(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -248,6 +243,7 @@ def run(
     _end(outcome, as_json=as_json)
 
 
+@app.command()
 def demo(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
@@ -321,6 +317,7 @@ def new_name(benchmark: config.Benchmark) -> str:
     return name
 
 
+@app.command()
 def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
