@@ -30,8 +30,8 @@ def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
     for cell in benchmark.all_cells():
         stream = store.find("stream", stream_key(store, benchmark, benchmark.experiment(cell.experiment)))
         system = benchmark.system(cell.system)
-        if system.adapter and stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
-            spec = Spec.of(benchmark.workload(cell.workload), stream.manifest["columns"], whole=True)
+        if system.adapter and stream is not None and (manifest := stream.read(StreamManifest)).events <= MOST_EVENTS:
+            spec = Spec.of(benchmark.workload(cell.workload), manifest.columns, whole=True)
             rules = rules_of(make_system(system, Path()), spec)
             queues = benchmark.replay.partitions, system.partition_by
             lost[cell.name] = dataclasses.asdict(own_speed(stream, spec, rules, *queues))
