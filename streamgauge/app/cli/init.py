@@ -224,7 +224,7 @@ def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, dict):

@@ -6,11 +6,13 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -52,7 +54,7 @@ def check(
         outside.announce(benchmark)
     plan = plan_of(benchmark, store_at(artifacts), connect=connect)
     if as_json:
-        typer.echo(json.dumps(plan))
+        typer.echo(json.dumps(plan, default=asdict))
         return
     from rich.markup import escape
     from rich.table import Table
@@ -278,7 +280,7 @@ def _end(outcome: tuple[int, str, Store], *, as_json: bool) -> NoReturn:
 def ran(
     file: Path,
     artifacts: Path,
-    overrides: dict[str, Any],
+    overrides: Mapping[str, object],
     *,
     master: str | None = None,
     run_id: str | None = None,
@@ -328,7 +330,7 @@ def ui(
     raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))
 
 
-def _airflow_runner() -> Any:
+def _airflow_runner() -> ModuleType:
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     try:
         from streamgauge.app.airflow import dag_run
