@@ -13,8 +13,8 @@ from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import stable_order
 from streamgauge.streams.disorder.chunks import FIRST, LAST, Border, Chunk, Window
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
-from streamgauge.streams.disorder.delays import Delays
 from streamgauge.streams.disorder.generation import Counts, Rest, delayed_rows
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import RowGroup
 
 #: rows of the output that a task may hold at a time, besides a piece; more than a usual chunk has
