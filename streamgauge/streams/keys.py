@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from streamgauge.base.places import place, small_text
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Experiment, Source
+from streamgauge.config import Benchmark, Experiment, Source
 from streamgauge.config.source import FORMATS
 from streamgauge.streams.disorder.outages import delays_of
-
-
-class Sourced(Protocol):
-    """Source, and the share of it that is taken: they decide the events. A benchmark has both."""
-
-    @property
-    def source(self) -> Source: ...
-
-    @property
-    def scale(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +19,10 @@ class Scaled:
 
     source: Source
     scale: float = 1.0
+
+
+#: a source, and the share of it that is taken: they decide the events
+Sourced = Benchmark | Scaled
 
 
 def events_key(store: Store, given: Sourced) -> str:
