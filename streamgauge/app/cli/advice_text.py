@@ -13,7 +13,7 @@ from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Par
 from streamgauge.streams.advice import words
 
 
-def as_json_object(advice: Advice) -> dict[str, Any]:
+def as_json_object(advice: Advice) -> dict[str, object]:
     """Returns the advice as `advise --json` prints it, times in nanoseconds."""
     tick, asked = advice.tick, advice.question
     best = advice.advised
@@ -48,7 +48,7 @@ def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
     }
 
 
-def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
+def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, object]:
     facts = one.model_dump(mode="json", exclude={"trade", "rate_events_per_s", "p50_ms", "p99_ms"})
     latency = {"p50_ns": one.p50_ms, "p99_ns": one.p99_ms}
     in_ns = {name: None if ms is None else round(ms * 1e6) for name, ms in latency.items()}
@@ -63,7 +63,7 @@ def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
     typer.echo(advice_measured.comparing(measured))
 
 
-def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:
+def _trade(trade: Trade, tick: Tick) -> dict[str, object]:
     facts = _timed(trade.model_dump(), tick)
     for name in ("wait", "wait_arrival"):
         wait = facts.pop(name)
@@ -71,7 +71,7 @@ def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:
     return facts
 
 
-def _part(part: PartAdvice, tick: Tick) -> dict[str, Any]:
+def _part(part: PartAdvice, tick: Tick) -> dict[str, object]:
     advised = None if part.advised is None else _timed(part.advised.model_dump(exclude={"promised", "rule"}), tick)
     return {
         "part": part.part, "events": part.events, "enough_ns": _ns(part.enough, tick), "advised": advised,

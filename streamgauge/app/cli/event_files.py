@@ -228,11 +228,11 @@ def generate(
 
     source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
-    spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
+    spec: dict[str, object] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
-    raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
+    raw: dict[str, object] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
     raw["target" if target == "source" else "target_percent"] = target
     parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
     if parts := {key: value for key, value in parts.items() if value is not None}:

@@ -168,7 +168,7 @@ def init(
     tell("\n".join(lines), facts, as_json)
 
 
-def _records(topic: dict[str, Any]) -> bytes:
+def _records(topic: dict[str, object]) -> bytes:
     """The first records of a topic, whose values must be objects. Raises UserError."""
     from streamgauge.streams.text.guess import LINES
     from streamgauge.streams.text.splits import first_records
@@ -216,7 +216,7 @@ def _relative(file: str, out: Path) -> str:
     return str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)
 
 
-def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
+def _yaml(source: dict[str, object], doubts: list[str]) -> str:
     lines = []
     for key, value in source.items():
         comment = f" # {_one_line(doubts[0])}" if key == "time" and doubts else ""

@@ -116,7 +116,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     quick = all(near) and topic is None and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
     reached = reach.check(tried, store, looked, hashed=quick, hints=all(near))
 
-    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
+    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, object]:
         if not (quick and known):
             return {"key": None, "built": False}
         return {"key": key(), "built": store.find(kind, key()) is not None}
@@ -146,7 +146,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     }
 
 
-def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
+def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, object]:
     first, last = (moment(time, tick) for time in looked.span)
     counts = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
     return {

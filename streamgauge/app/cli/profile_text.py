@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import typer
 
@@ -15,7 +14,7 @@ from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, S
 SHOWN_PARTS = 10
 
 
-def as_json_object(profile: Profile) -> dict[str, Any]:
+def as_json_object(profile: Profile) -> dict[str, object]:
     """Returns the profile as `analyze --json` prints it, times in nanoseconds."""
     tick: Tick = profile.tick
     keys = (
@@ -69,7 +68,7 @@ def span_json(event_time: Span, tick: Tick) -> dict[str, object]:
     return {"event_time": shown, "event_time_ns": {name: _ns(at, tick) for name, at in ends.items()}}
 
 
-def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, Any]]:
+def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, object]]:
     enough = "enough_without"
     return [
         hint.model_dump(mode="json", exclude={enough})
@@ -96,7 +95,7 @@ def doubtful(profile: Profile) -> list[str]:
     return [f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"]
 
 
-def _in_ns(summary: Mapping[str, Any], tick: Tick) -> dict[str, Any]:
+def _in_ns(summary: Mapping[str, float | None], tick: Tick) -> dict[str, float | None]:
     return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
 
 

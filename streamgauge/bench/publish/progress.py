@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from streamgauge.streams.kafka.clients import Access, Offsets, Topics
 
@@ -18,6 +18,25 @@ class Reached:
     planned: dict[int, int]
     committed: dict[int, int]
     whole: bool = True  # no further work is known
+
+
+class Progress(Protocol):
+    """A source of a job's progress."""
+
+    def reached(self) -> Reached: ...
+
+    def begun(self) -> bool:
+        """True once the job reads the topic, or is about to."""
+        ...
+
+    def why(self) -> str:
+        """Returns in words what may be the reason that there is none."""
+        ...
+
+    def close(self) -> None: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 class Group:
@@ -33,14 +52,12 @@ class Group:
         return Reached(offsets, offsets)
 
     def begun(self) -> bool:
-        """True once the job reads the topic, or is about to."""
         if self._topics.assigned(self._group).get(self._topic) == self._partitions:
             return True
         # Flink commits, but is no member
         return len(self._offsets.committed()) == self._partitions
 
     def why(self) -> str:
-        """Returns in words what may be the reason that there is no progress."""
         topics = self._topics.assigned(self._group)
         if self._topic in topics:
             return "its members read that topic: does the job commit?"
@@ -104,7 +121,3 @@ class Checkpoint:
             self._known = {number: ends for number, ends in self._known.items() if number > batch - 100}
             self._known[batch] = reached
         return self._known[batch]
-
-
-#: a source of a job's progress
-Progress = Group | Checkpoint

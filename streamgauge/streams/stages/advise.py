@@ -130,8 +130,7 @@ class _Advising:
             by_block = [lost for one in seconds for lost in one.by_test]
             spans, sizes = [need.span for need in needs], [block.events for block in self._blocks]
             rules = [
-                promise.tested(one, lambda block, _, n=n: by_block[block][n], sizes, self._share, spans)
-                for n, one in enumerate(made)
+                _tested(one, [lost[n] for lost in by_block], sizes, self._share, spans) for n, one in enumerate(made)
             ]
         asked_tests = rules[len(rules) - len(asked) :] if rules else []
         rules = rules[: len(rules) - len(asked_tests)]
@@ -281,6 +280,10 @@ class _Advising:
                     }
                 )
             yield trade
+
+
+def _tested(made: Choices, lost: Sequence[int], sizes: Sequence[int], share: float, spans: Sequence[Span]) -> Tested:
+    return promise.tested(made, lambda block, _: lost[block], sizes, share, spans)
 
 
 def _delays(grid: Times, late: Times, most: int, others: Sequence[int]) -> Times:
