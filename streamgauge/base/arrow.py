@@ -24,7 +24,6 @@ def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
 
 
 def bools(mask: Mask) -> pa.Array:
-    """Arrow array of the values of a mask."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 

@@ -29,7 +29,6 @@ class Environment:
 
 
 def environment() -> Environment:
-    """The environment of this process."""
     return Environment(
         {
             **({"host": label} if (label := os.environ.get(HOST, "").strip()) else {}),

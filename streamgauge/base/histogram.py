@@ -112,7 +112,6 @@ class Histogram:
         return np.array([(_edge(b) + _edge(b + 1) - 1) / 2 for b in used.tolist()]), self._counts[used]
 
     def to_dict(self) -> Counts:
-        """Returns a dict for JSON."""
         used = np.flatnonzero(self._counts)
         return {
             "count": self.count,
@@ -174,7 +173,6 @@ def _whole(value: object) -> int:
 
 
 def _edge(bucket: int) -> int:
-    """Smallest integer of a bucket."""
     if bucket == 0:
         return 0
     exponent, step = divmod(bucket - 1, 1 << _BITS)

@@ -32,5 +32,4 @@ def parquet_file(file: Path | str, *, pre_buffer: bool = False) -> pq.ParquetFil
 
 
 def parquet_writer(sink: pa.NativeFile, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
-    """Begins a Parquet file of an artifact."""
     return pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True, **options)

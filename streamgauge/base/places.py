@@ -160,7 +160,6 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
 
 
 def place(name: str | Path) -> Path:
-    """The Path or Remote that a path or URI names."""
     if isinstance(name, Remote):
         return name
     uri = _URI.fullmatch(str(name))
@@ -181,7 +180,7 @@ def here(path: Path) -> Path:
     )
 
 
-def opened(name: str | Path) -> Any:
+def opened(name: str | Path) -> str | pa.NativeFile:
     """A file in a form that pyarrow's readers accept: a local path, or an open input file."""
     if isinstance(file := place(name), Remote):
         filesystem, there = file.at()
@@ -253,7 +252,7 @@ def is_half(name: str) -> bool:
 
 
 @contextmanager
-def publishing(path: Path) -> Iterator[tuple[str, Any]]:
+def publishing(path: Path) -> Iterator[tuple[str, pa.NativeFile]]:
     """Yields a file's name and a sink for its bytes; the file is whole, even if others write it too.
 
     On this machine the last of several attempts wins; on a remote store each attempt has a name of its own.
@@ -268,7 +267,7 @@ def publishing(path: Path) -> Iterator[tuple[str, Any]]:
         yield name, sink
 
 
-def publish(path: Path, write: Callable[[Any], object]) -> str:
+def publish(path: Path, write: Callable[[pa.NativeFile], object]) -> str:
     """Writes a file by write(sink) and returns its name, as `publishing` does."""
     with publishing(path) as (name, sink):
         write(sink)

@@ -80,13 +80,11 @@ def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[Damaged]]:
     figures, problems = _records(Result, run / RESULTS)
     last = {tuple(measured(one).values()): number for number, one in figures if one.replaces}
     return [
-        (number, one if number >= last.get(tuple(measured(one).values()), 0) else _replaced(one))
+        (number, replace(one, valid=False, reason=REPLACED))
+        if number < last.get(tuple(measured(one).values()), 0)
+        else (number, one)
         for number, one in figures
     ], problems
-
-
-def _replaced(result: Result) -> Result:
-    return replace(result, valid=False, reason=REPLACED)
 
 
 def judge(run: Path, judgement: Judgement) -> None:

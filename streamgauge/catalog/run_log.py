@@ -33,7 +33,6 @@ class StageRecord(StageLine):
 
     @property
     def reused(self) -> bool:
-        """True if the artifact was there before."""
         return bool(self.outcome.get("reused"))
 
 

@@ -96,7 +96,6 @@ def stage_of(name: str) -> Stage:
 
 
 def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
-    """Lists the stages of a run of this benchmark, in their order."""
     in_turns, sections = benchmark.search.in_turns, benchmark.sections
     last = max(number for number, stage in enumerate(STAGES) if stage.is_measurement)
     outside = tuple(stage_of(name) for name in sections if name not in BY_NAME)

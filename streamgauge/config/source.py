@@ -327,7 +327,6 @@ class Source(Model):
 
     @property
     def is_json(self) -> bool:
-        """True if its lines are JSON objects."""
         return self.format == "jsonl" or (self.kafka is not None and self.kafka.is_json)
 
     @property

@@ -200,7 +200,6 @@ class OwnSettings(System):
 
 
 def settings_of(engine: str) -> type[System]:
-    """The model of an engine's settings."""
     if engine not in ENGINES.built_in:
         return OwnSettings
     model = ENGINES.load(engine, "engine")

@@ -39,11 +39,11 @@ class _Handle:
 class Counter(_Handle):
     """A sum; may go down."""
 
-    def inc(self, by: Any = 1) -> None:
+    def inc(self, by: object = 1) -> None:
         if (value := number(by)) is not None:
             self._add(Count(value))
 
-    def dec(self, by: Any = 1) -> None:
+    def dec(self, by: object = 1) -> None:
         if (value := number(by)) is not None:
             self._add(Count(-value))
 
@@ -52,16 +52,16 @@ class Counter(_Handle):
 class Distribution(_Handle):
     """Count, sum, mean, min and max of values."""
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         if (one := number(value)) is not None:
             self._add(Spread(1, one, one, one))
 
-    def update_many(self, values: Any) -> None:
+    def update_many(self, values: object) -> None:
         """Adds a whole Arrow or numpy array, series or iterable in one update; leaves out nulls, NaN and infinities."""
         if (spread := spread_of(values)).count:
             self._add(spread)
 
-    def update_summary(self, count: int, total: Any, low: Any, high: Any) -> None:
+    def update_summary(self, count: int, total: object, low: object, high: object) -> None:
         """Adds values that were summed up elsewhere in one update."""
         figures = [number(value) for value in (count, total, low, high)]
         if None not in figures and figures[0] > 0:  # type: ignore[operator]
@@ -72,7 +72,7 @@ class Distribution(_Handle):
 class Gauge(_Handle):
     """The latest value by timestamp."""
 
-    def set(self, value: Any, at_ns: int | None = None) -> None:
+    def set(self, value: object, at_ns: int | None = None) -> None:
         """Sets the value. at_ns: wall time in ns since the epoch, by default now.
 
         A time that no calendar has, such as one in another unit, is left out with its value.
@@ -98,7 +98,7 @@ def step(name: str) -> _Step: ...
 def step(name: str, function: F) -> F: ...
 
 
-def step(name: str, function: Callable[..., Any] | None = None) -> Any:
+def step(name: str, function: F | None = None) -> _Step | F:
     """Counts the updates within for a step: `with step("parse"):`, `@step("parse")`, or `step("parse", function)`.
 
     Steps within steps are joined by a slash. A decorated function or generator takes its full name along into

@@ -49,7 +49,7 @@ class Count:
     def merge(self, other: Self) -> None:
         self.value += other.value
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[Number | None]:
         return [self.value]
 
     def figures(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Spread:
         if other.max is not None and (self.max is None or other.max > self.max):
             self.max = other.max
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[Number | None]:
         return [self.count, self.sum, self.min, self.max]
 
     def figures(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Latest:
         if self.value is None or (other.at_ns, other.value) > (self.at_ns, self.value):
             self.value, self.at_ns = other.value, other.at_ns
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[Number | None]:
         return [self.value, self.at_ns]
 
     def figures(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def spread_of(values: Any) -> Spread:
 _NOT_NAME = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def check_name(what: str, value: Any) -> str:
+def check_name(what: str, value: object) -> str:
     """Returns the value. Raises ValueError unless it is a text of 1 to 200 characters without control characters."""
     if not isinstance(value, str) or not 0 < len(value) <= 200 or _NOT_NAME.search(value):
         raise ValueError(f"{what}: found {value!r}, allowed: a text of 1 to 200 printable characters")

@@ -39,7 +39,6 @@ class Loss:
 
     @property
     def sentence(self) -> str:
-        """Sentence with the count and its cadence."""
         if self.rule == "never":
             return "no event may be dropped at any speed, however late it is"
         windows = f" in {counted(self.windows, 'window')}" if self.windows else ""

@@ -79,12 +79,10 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """Seconds that its batches took."""
         return sum(batch.seconds for batch in self.batches)
 
     @property
     def rows(self) -> int:
-        """Rows that its batches took."""
         return sum(batch.rows for batch in self.batches)
 
 

@@ -24,7 +24,6 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object of it."""
         return self.model_dump(mode="json")
 
 

@@ -82,7 +82,6 @@ class Pace:
 
     @property
     def cadence(self) -> str:
-        """The cadence in words."""
         every = f"every {self.interval_us / 1e6:g} s"
         return {
             "event": "a watermark after each event",

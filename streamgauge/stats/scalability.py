@@ -103,10 +103,6 @@ class Demand:
         """True if no measured number of cores is so large: the law is continued then."""
         return self.cores is None or self.cores > self.most_cores
 
-    def cost_per_billion(self, core_hour: float) -> float | None:
-        """Money for a billion events at this rate, at that price of a core for an hour; None without a demand."""
-        return None if self.cores is None else cost_per_billion(self.cores, self.rate_events_per_s, core_hour)
-
 
 def cost_per_billion(cores: float, rate: float, core_hour: float) -> float:
     """Money for a billion events, on so many cores that carry this rate in events/s."""

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from streamgauge.base.places import place, small_text
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Experiment, Source
+from streamgauge.config import Benchmark, Experiment, Source
 from streamgauge.config.source import FORMATS
 from streamgauge.streams.disorder.outages import delays_of
-
-
-class Sourced(Protocol):
-    """Source, and the share of it that is taken: they decide the events. A benchmark has both."""
-
-    @property
-    def source(self) -> Source: ...
-
-    @property
-    def scale(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -32,8 +21,11 @@ class Scaled:
     scale: float = 1.0
 
 
+#: a source, and the share of it that is taken: they decide the events
+Sourced = Benchmark | Scaled
+
+
 def events_key(store: Store, given: Sourced) -> str:
-    """Returns the key of the events of a source."""
     apart = {"files", "expectations", "max_bad_fraction", "by", "idle", "kafka"}
     source = given.source.model_dump(mode="json", exclude=apart)
     if (topic := given.source.kafka) is not None:  # the id tells the topic, whatever its address
@@ -43,13 +35,11 @@ def events_key(store: Store, given: Sourced) -> str:
 
 
 def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
-    """Returns the key of the profile of these events."""
     by = [given.source.by, str(given.source.idle)] if given.source.by is not None else []
     return key_of("profile", events_key(store, given), full, *by)
 
 
 def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
-    """Returns the key of an experiment's stream."""
     settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
     # draws depend on these alone: a changed formula, profile or user's function changes the key
     delay = delays_of(experiment.delay, given.source.tick)

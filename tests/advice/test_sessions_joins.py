@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.records.advice import Trade
 from streamgauge.streams.advice import joins, sessions
 from streamgauge.streams.lateness.sessions import left_out
 
@@ -15,20 +16,18 @@ EVENTS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2), st.booleans()
 @given(EVENTS, st.integers(1, 8), st.integers(0, 20))
 def test_a_join_lacks_the_pairs_of_late_events(events: list[tuple[int, int, bool]], length: int, delay: int) -> None:
     state: list[tuple[int, int, bool]] = []
-    emitted = lost = 0
+    emitted = 0
     largest = events[0][0]
     for time, key, left in events:
-        if time < largest - delay:
-            lost += 1
-        else:
+        if time >= largest - delay:
             state = [one for one in state if one[0] + length >= largest - delay]  # as an engine forgets
             emitted += sum(k == key and half != left and abs(t - time) <= length for t, k, half in state)
             state.append((time, key, left))
         largest = max(largest, time)
     every = sum(a[1] == b[1] and a[2] and not b[2] and abs(a[0] - b[0]) <= length for a in events for b in events)
     times, keys, halves = (np.array(column) for column in zip(*events, strict=True))
-    (trade,) = joins.trades(times, keys, halves, length, [delay])
-    assert (trade.lost, trade.windows, trade.windows_wrong) == (lost, every, every - emitted)
+    (trade,) = joins.with_pairs([Trade(delay=delay, lost=0, lost_in_part=0)], times, keys, halves, length)
+    assert (trade.windows, trade.windows_wrong) == (every, every - emitted)
 
 
 @given(EVENTS, st.integers(1, 8), st.integers(0, 20), st.booleans())

@@ -137,9 +137,9 @@ def test_the_names_of_files_are_text_and_no_templates(submitted: Any) -> None:
     run = "flights-nightly-manual__1"
     assert submitted["rendered"] == {
         "ingest": ["/a/{{ 7*7 }}", file, run, '{"seed": 7}'],
-        "plan": [[file]],
+        "plan": [[file, "experiment"]],
         "notify": [[file, run]],
-        "cells": [[file]],
+        "cells": [[file, "cell"]],
     }  # fmt: skip
 
 

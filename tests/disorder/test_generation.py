@@ -13,7 +13,8 @@ import pytest
 
 from streamgauge.base.errors import Infeasible
 from streamgauge.streams.disorder import chunks, generation, output
-from streamgauge.streams.disorder.delays import NEVER, Delays, DelayTable, draw
+from streamgauge.streams.disorder.delays import NEVER, DelayTable, draw
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import RowGroup, row_groups
 from tests.oracle import naive
 

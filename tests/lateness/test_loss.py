@@ -18,7 +18,7 @@ from streamgauge.bench.driver.figures import first_mistake
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import LEAST_MS, Operator, Pace, Rules
 from streamgauge.streams.lateness.late import Ints
-from streamgauge.streams.lateness.loss import LossCount, ends_of, loss
+from streamgauge.streams.lateness.loss import LossCount, ends_of
 from tests.lateness import slow
 
 #: what an engine may declare: the cadences of a watermark after each event, at intervals, and with micro-batches
@@ -52,6 +52,13 @@ def counted(
         table = np.array([events[i] for i in part], np.int64).reshape(-1, 2)
         own = None if keys is None else np.array([keys[i] for i in part], np.int64)
         count.add(table[:, 0], table[:, 1], keys=own)
+    return count.loss()
+
+
+def loss(event_us: Ints, arrival_us: Ints, rules: Rules, keys: Ints | None = None, queues: int = 1) -> Loss:
+    """Returns the loss of a whole stream; both times in order of arrival."""
+    count = LossCount(rules, queues)
+    count.add(event_us, arrival_us, keys=keys)
     return count.loss()
 
 

@@ -24,6 +24,7 @@ from streamgauge.bench.oracle.sums import LARGEST, extremes, sums, whole
 from streamgauge.bench.workloads import Spec
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Workload
+from tests import manifests
 
 S = 1_000_000
 TOP = 2**63 - 1
@@ -85,7 +86,7 @@ def stream(place: Path, values: list[float], kind: str) -> Artifact:
 def written(place: Path, table: pa.Table, columns: dict[str, str]) -> Artifact:
     table = table.drop_columns(["event_ts"]).append_column("ingestion_time", table["event_time"])
     pq.write_table(table, place / "part.parquet")
-    return Artifact("stream", "x", place, {"columns": columns, "tick": "ns", "files": ["part.parquet"]})
+    return Artifact("stream", "x", place, manifests.of_stream(columns=columns, files=["part.parquet"]))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_large_numbers_in_windows_of_their_own_are_taken(tmp_path: Path) -> None
 
 def test_a_record_s_time_cannot_be_before_1970(tmp_path: Path) -> None:
     pq.write_table(rows([(2, "a", 1), (0, "a", 1)], pa.int64()), tmp_path / "part.parquet")
-    stream = Artifact("stream", "", tmp_path, {"files": ["part.parquet"], "tick": "ns"})
+    stream = Artifact("stream", "", tmp_path, manifests.of_stream(files=["part.parquet"]))
     about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"]}
     refuse_before_1970([stream], JobSettings.model_validate(about))
     with pytest.raises(UserError, match=r"^systems.mine.timestamp: .* an event is of 1970-01-01T00:00:00Z"):

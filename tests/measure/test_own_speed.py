@@ -25,6 +25,7 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import System, Workload
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import Operator, Pace, Rules
+from tests import manifests
 
 SPARK = SparkSettings(name="s")
 FLINK = FlinkSettings(name="f", engine="flink")
@@ -53,7 +54,7 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     files = ["part-0.parquet", "part-1.parquet"]
     for file, part in zip(files, (table.slice(0, 1111), table.slice(1111)), strict=True):
         pq.write_table(part, place / file)
-    return Artifact("stream", "key", place, {"files": files, "tick": "ns", "columns": COLUMNS, "events": EVENTS})
+    return Artifact("stream", "key", place, manifests.of_stream(files=files, columns=COLUMNS, events=EVENTS))
 
 
 def asked(query: str, slide: str | None = None) -> Workload:

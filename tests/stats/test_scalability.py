@@ -66,7 +66,7 @@ def test_the_demand_is_the_least_number_of_cores_and_none_beyond_the_peak() -> N
         assert not found.is_beyond
     assert law.peak == pytest.approx(math.sqrt(0.95 / 0.01))
     beyond = law.demand(1.01 * carried(10, 1000, 0.05, 0.01))
-    assert (beyond.cores, beyond.high, beyond.cost_per_billion(0.045)) == (None, None, None)
+    assert (beyond.cores, beyond.high) == (None, None)
     assert beyond.is_beyond
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from streamgauge import config
 from streamgauge.app.airflow import home, stage_runs, summary
@@ -31,7 +30,7 @@ def run(
     file: Path,
     benchmark: config.Benchmark,
     store: Store,
-    overrides: Mapping[str, Any],
+    overrides: Mapping[str, object],
     *,
     run_id: str,
     master: str | None,
@@ -65,7 +64,7 @@ def _run(
     file: Path,
     benchmark: config.Benchmark,
     store: Store,
-    overrides: Mapping[str, Any],
+    overrides: Mapping[str, object],
     *,
     run_id: str,
     claim: Mapping[str, str],

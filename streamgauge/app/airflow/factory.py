@@ -41,7 +41,7 @@ from streamgauge.base.places import place
 from streamgauge.base.shipped import shipped
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.checks import check_names
-from streamgauge.catalog.stages import Stage, scopes_of, stages_of
+from streamgauge.catalog.stages import Scope, Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
 
@@ -97,8 +97,8 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
         default_args=DEFAULTS,
     ) as dag:
-        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
-        producers: dict[str, Any] = {"source": plan}
+        experiments = plan_task("plan", file, "experiment")
+        producers: dict[str, Any] = {"source": experiments}
         for scope, members in groupby(stages, key=lambda stage: stage.scope):
             if scope == "benchmark":
                 for stage in members:
@@ -109,14 +109,12 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             inside = list(members)
             before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
             if scope == "experiment":
-                scopes = plan
+                scopes = experiments
             elif scope == "workload":
-                scopes = task(task_id="workloads", retries=0)(plan_workloads)(literal(str(file.absolute())))
+                scopes = plan_task("workloads", file, "workload")
                 _after(scopes, before)
             else:  # cells of experiments that succeeded are measured even if other experiments failed
-                scopes = task(task_id="cells", retries=0, trigger_rule=TriggerRule.ALL_DONE)(plan_cells)(
-                    literal(str(file.absolute()))
-                )
+                scopes = plan_task("cells", file, "cell", trigger_rule=TriggerRule.ALL_DONE)
                 _after(scopes, before)
                 before = []
             group = mapped_group(GROUPS[scope], inside, benchmark, file, scopes)
@@ -142,19 +140,15 @@ def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
     )
 
 
-def plan_experiments(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """Lists the scopes of this run's experiments. Raises UserError, which is one line, for wrong parameters."""
-    return scopes_of(_chosen(file, params), "experiment")
+def plan_task(name: str, file: Path, scope: Scope, **settings: Any) -> XComArg:
+    """Task that lists what this run's stages of a scope run for."""
+    return task(task_id=name, retries=0, **settings)(plan)(literal(str(file.absolute())), scope)
 
 
-def plan_workloads(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """Lists the scopes of this run's workloads."""
-    return scopes_of(_chosen(file, params), "workload")
-
-
-def plan_cells(file: str, params: dict[str, Any]) -> list[dict[str, str]]:
-    """Lists the scopes of this run's cells."""
-    return scopes_of(_chosen(file, params), "cell")
+def plan(file: str, scope: Scope, params: dict[str, Any]) -> list[dict[str, str]]:
+    """Lists this run's experiments, workloads or cells. Raises UserError, which is one line, for wrong parameters."""
+    chosen = parse(Overrides, json.loads(overrides_json(params)), "parameters")
+    return scopes_of(load(Path(file), chosen), scope)
 
 
 def notify(file: str, run: str) -> list[str]:
@@ -170,10 +164,6 @@ def overrides_json(params: dict[str, Any]) -> str:
     """The choices of the trigger form as JSON for the jobs' --overrides; an empty choice leaves what the file says."""
     chosen = {key: value for key, value in params.items() if key in Overrides.model_fields}
     return json.dumps({key: value for key, value in chosen.items() if value not in (None, [])})
-
-
-def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
-    return load(Path(file), parse(Overrides, json.loads(overrides_json(params)), "parameters"))
 
 
 def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> StageOperator:
@@ -194,7 +184,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         execution_timeout=timedelta(seconds=timing.timeout_seconds(stage, benchmark)),
         outlets=[Asset(name=f"{benchmark.name} {stage.writes}", uri=f"streamgauge://{benchmark.name}/{stage.writes}")],
         trigger_rule=TriggerRule.ALL_DONE if stage.always else TriggerRule.ALL_SUCCESS,
-    )  # fmt: skip
+    )
 
 
 def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Path, scopes: XComArg) -> TaskGroup:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
-from airflow.sdk.definitions.template import literal
 from airflow.sdk.exceptions import AirflowFailException
 
 from streamgauge.app.airflow import run_names
@@ -18,7 +17,7 @@ from streamgauge.app.airflow.factory import (
     GROUPS,
     mapped_group,
     overrides_json,
-    plan_experiments,
+    plan_task,
     stage_task,
 )
 from streamgauge.app.airflow.run_names import PREFIX
@@ -62,7 +61,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
         default_args=DEFAULTS,
     ) as dag:
-        plan = task(task_id="plan", retries=0)(plan_experiments)(literal(str(file.absolute())))
+        plan = plan_task("plan", file, "experiment")
         ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})
         streams = mapped_group(GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
         check = stage_task(RELEASE, benchmark, file, PAIR)

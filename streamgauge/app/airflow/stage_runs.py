@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgauge.app.airflow.progress import Watch, relay
 from streamgauge.app.airflow.submission import settings
@@ -28,7 +27,7 @@ def run(
     file: Path,
     benchmark: Benchmark,
     store: Store,
-    overrides: Mapping[str, Any],
+    overrides: Mapping[str, object],
     *,
     only: str | None,
     run_id: str,

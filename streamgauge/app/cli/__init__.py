@@ -16,6 +16,7 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.app.cli import pages, usage, workplace
+from streamgauge.app.cli.common import app
 from streamgauge.base import printing
 from streamgauge.base.errors import STOPPED, Outage, Stopped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
@@ -24,11 +25,9 @@ from streamgauge.base.processes import stoppable
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:
-    """Returns the application that these arguments need: with all commands, unless they name one."""
-    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, callback=_options)
+    """Returns the application with the commands that these arguments need: all, unless they name one."""
     for module in pages.modules(arguments):
-        importlib.import_module(f"{__name__}.{module}").register(app)
-    app.command(hidden=True)(version)
+        importlib.import_module(f"{__name__}.{module}")
     pages.arrange(app)
     return app
 
@@ -39,6 +38,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.callback()
 def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
     quiet: Annotated[
@@ -50,6 +50,7 @@ def _options(
     logging.disable(logging.INFO if quiet else logging.NOTSET)
 
 
+@app.command(hidden=True)
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

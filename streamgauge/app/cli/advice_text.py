@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 
+from streamgauge.app.cli.common import print_table
 from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json
 from streamgauge.base.units import PS, Tick, moment
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, PartAdvice, Trade
 from streamgauge.streams.advice import words
 
 
-def as_json_object(advice: Advice) -> dict[str, Any]:
+def as_json_object(advice: Advice) -> dict[str, object]:
     """Returns the advice as `advise --json` prints it, times in nanoseconds."""
     tick, asked = advice.tick, advice.question
     best = advice.advised
@@ -48,7 +48,7 @@ def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
     }
 
 
-def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
+def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, object]:
     facts = one.model_dump(mode="json", exclude={"trade", "rate_events_per_s", "p50_ms", "p99_ms"})
     latency = {"p50_ns": one.p50_ms, "p99_ns": one.p99_ms}
     in_ns = {name: None if ms is None else round(ms * 1e6) for name, ms in latency.items()}
@@ -56,15 +56,14 @@ def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
 
 
 def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
-    """Prints what was measured at each delay."""
     from streamgauge.results.report import advice_measured
 
     typer.echo(advice_measured.heading(measured))
-    _table(advice_measured.rows(measured, tick))
+    print_table(advice_measured.rows(measured, tick))
     typer.echo(advice_measured.comparing(measured))
 
 
-def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:
+def _trade(trade: Trade, tick: Tick) -> dict[str, object]:
     facts = _timed(trade.model_dump(), tick)
     for name in ("wait", "wait_arrival"):
         wait = facts.pop(name)
@@ -72,7 +71,7 @@ def _trade(trade: Trade, tick: Tick) -> dict[str, Any]:
     return facts
 
 
-def _part(part: PartAdvice, tick: Tick) -> dict[str, Any]:
+def _part(part: PartAdvice, tick: Tick) -> dict[str, object]:
     advised = None if part.advised is None else _timed(part.advised.model_dump(exclude={"promised", "rule"}), tick)
     return {
         "part": part.part, "events": part.events, "enough_ns": _ns(part.enough, tick), "advised": advised,
@@ -92,7 +91,6 @@ def _ns(ticks: int, tick: Tick) -> int:
 
 
 def show(advice: Advice) -> None:
-    """Prints the advice for people."""
     tick = advice.tick
     typer.echo(f"events              {advice.events:,}")
     typer.echo(f"event time          {moment(advice.event_time.min, tick)} to {moment(advice.event_time.max, tick)}")
@@ -100,33 +98,20 @@ def show(advice: Advice) -> None:
     typer.echo(f"advice              {words.headline(advice)}")
     if advice.rules:
         typer.echo(words.tests(advice))
-        _table(words.rules(advice), left={4})
+        print_table(words.rules(advice), left={4})
     typer.echo("at a watermark delay of")
-    _table(words.curve(advice))
+    print_table(words.curve(advice))
     if advice.engines:
         typer.echo("at the stream's own speed each engine loses, by its own rule")
-        _table(words.engines(advice), left={0})
+        print_table(words.engines(advice), left={0})
         for engine, rule in {one.engine: one.rule for one in advice.engines}.items():
             typer.echo(f"  {engine}: {rule}")
     if advice.by_part:
         typer.echo(words.parts(advice))
-        _table(words.by_part(advice, SHOWN_PARTS), left={0, 5})
+        print_table(words.by_part(advice, SHOWN_PARTS), left={0, 5})
         if len(advice.by_part) > SHOWN_PARTS:
             typer.echo(f"  and {len(advice.by_part) - SHOWN_PARTS:,} more, which --json lists")
     for line in advice.lines:
         typer.echo(f"{line.engine:<19} {line.text}")
     for hint in advice.hints:
         typer.echo(f"hint                {hint.text}")
-
-
-def _table(rows: Sequence[tuple[str, ...]], left: set[int] | None = None) -> None:
-    """Prints rows in columns, flush right but for those in `left`."""
-    columns = max(map(len, rows))
-    filled = [(*row, *[""] * (columns - len(row))) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*filled, strict=True)]
-    for row in filled:
-        cells = [
-            text.ljust(width) if left and k in left else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        typer.echo(f"  {'  '.join(cells)}".rstrip())

@@ -14,8 +14,8 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import advise_measuring, event_files, options, source_options, workplace
 from streamgauge.app.cli.advice_text import as_json_object, measured_json, show, show_measured
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson
-from streamgauge.app.cli.event_files import Master
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app
+from streamgauge.app.cli.event_files import Idle, Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
@@ -30,10 +30,8 @@ _NUMBERS = ("int64", "float64")
 _LONGEST = 10**18
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(advise))
-
-
+@app.command()
+@spread
 def advise(
     files: Files,
     reading: Reading,
@@ -68,10 +66,7 @@ def advise(
     by: Annotated[
         str | None, typer.Option(help="also advise on each value of this column alone, such as a device or a partition")
     ] = None,
-    idle: Annotated[
-        str | None,
-        typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
-    ] = None,
+    idle: Idle = None,
     page: Annotated[Path | None, typer.Option(help="also write the advice to this file, as a page of HTML")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="measure a system at the advised delay and its neighbours: minutes")
@@ -206,9 +201,11 @@ class Asked:
             raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
         (kind,) = named
         for option, of, needed in (
-            ("slide", "--window", False), ("allowed_lateness", "--window", False), ("left", "--join", True),
+            ("slide", "--window", False),
+            ("allowed_lateness", "--window", False),
+            ("left", "--join", True),
             ("windows_wrong", "--window, --session", False),
-        ):  # fmt: skip
+        ):
             name, given = f"--{option.replace('_', '-')}", getattr(self, option)
             if given is not None and kind not in of.split(", "):
                 raise UserError(f"{name}: found with {kind}, allowed: with {of}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from streamgauge.base.errors import UserError
 if TYPE_CHECKING:
     from streamgauge.catalog.artifacts import Store
 
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 ConfigFile = Annotated[Path, typer.Argument(help="a benchmark file (YAML, or the JSON of the DEBS 2019 poster)")]
 Artifacts = Annotated[
     Path,
@@ -24,6 +26,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and 
 def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
     """Prints a command's line or lines, or the facts in them as one JSON object."""
     typer.echo(json.dumps(facts, default=str) if as_json else line)
+
+
+def print_table(rows: Sequence[tuple[str, ...]], left: Collection[int] = ()) -> None:
+    """Prints rows in columns, flush right but for those in `left`."""
+    columns = max(map(len, rows))
+    filled = [(*row, *[""] * (columns - len(row))) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*filled, strict=True)]
+    for row in filled:
+        cells = [
+            text.ljust(width) if k in left else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        typer.echo(f"  {'  '.join(cells)}".rstrip())
 
 
 DEFAULT_ARTIFACTS = Path("artifacts")

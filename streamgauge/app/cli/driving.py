@@ -6,14 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from streamgauge.app.cli.common import app
+
 _Mode = Literal["constant", "time_map"]
 _Profile = Literal["constant", "steps", "sine", "burst", "source"]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(driver)
-
-
+@app.command()
 def driver(
     stream: Annotated[
         str | None, typer.Argument(help="directory of a finished stream: the one with manifest.json")

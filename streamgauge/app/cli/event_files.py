@@ -15,7 +15,7 @@ from pydantic import Field
 
 from streamgauge import config
 from streamgauge.app.cli import options, source_options, usage, workplace
-from streamgauge.app.cli.common import AsJson, tell
+from streamgauge.app.cli.common import AsJson, app, tell
 from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.app.cli.topic_text import fixed_json, fixed_options
@@ -38,12 +38,13 @@ Master = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(analyze))
-    app.command()(spread(generate))
-    app.command()(datasets)
+Idle = Annotated[
+    str | None, typer.Option(help="time without an event after which a value of --by is idle", show_default="1m")
+]
 
 
+@app.command()
+@spread
 def analyze(
     files: Files,
     reading: Reading,
@@ -53,10 +54,7 @@ def analyze(
     by: Annotated[
         str | None, typer.Option(help="also measure each value of this column alone, such as a device or a partition")
     ] = None,
-    idle: Annotated[
-        str | None,
-        typer.Option(help="time without an event after which a value of --by is idle", show_default="1m"),
-    ] = None,
+    idle: Idle = None,
     save: Annotated[
         Path | None, typer.Option("--profile", help="write the whole profile here, for --delay empirical")
     ] = None,
@@ -141,6 +139,8 @@ class Generated:
     doubts: list[str]
 
 
+@app.command()
+@spread
 def generate(
     files: Files,
     target: Annotated[
@@ -229,11 +229,11 @@ def generate(
 
     source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
-    spec: dict[str, Any] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
+    spec: dict[str, object] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
     spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
-    raw: dict[str, Any] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
+    raw: dict[str, object] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
     raw["target" if target == "source" else "target_percent"] = target
     parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
     if parts := {key: value for key, value in parts.items() if value is not None}:
@@ -322,6 +322,7 @@ def streamed(
     )
 
 
+@app.command()
 def datasets(
     name: Annotated[str | None, typer.Argument(help="print this one, to paste it into a benchmark file")] = None,
     as_json: AsJson = False,

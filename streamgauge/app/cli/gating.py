@@ -11,15 +11,12 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 
 
-def register(app: typer.Typer) -> None:
-    app.command("gate", cls=VerdictCommand)(gate)
-
-
+@app.command("gate", cls=VerdictCommand)
 def gate(
     file: ConfigFile,
     base: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at
 from streamgauge.app.cli.nexmark import COLUMNS, SYSTEM_HELP
 from streamgauge.catalog.run_log import known_run
 from streamgauge.config import System
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from streamgauge.records.answers import HardQueries
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(hard)
-
-
+@app.command()
 def hard(
     events: Annotated[int, typer.Option(min=10, help="number of events, one per second of event time")] = 400,
     disorder: Annotated[

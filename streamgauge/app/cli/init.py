@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import options, workplace
-from streamgauge.app.cli.common import AsJson, tell
+from streamgauge.app.cli.common import AsJson, app, tell
 from streamgauge.app.cli.job_file import Job, systems
 from streamgauge.app.cli.profile_text import hints_json, span_json
 from streamgauge.app.cli.source_options import Reading, spread, topic_of
@@ -48,10 +49,8 @@ _SORTED = ", of the events sorted by time, as too many are out of order already 
 _UNASKED = ("separator", "decimal", "comment", "no_header", "order", "max_bad_fraction", "dataset")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(spread(init, _UNASKED))
-
-
+@app.command()
+@partial(spread, without=_UNASKED)
 def init(
     file: Annotated[
         str, typer.Argument(help="an event file: CSV and the like, JSON lines or Parquet, packed or not; or kafka://…")
@@ -170,7 +169,7 @@ def init(
     tell("\n".join(lines), facts, as_json)
 
 
-def _records(topic: dict[str, Any]) -> bytes:
+def _records(topic: dict[str, object]) -> bytes:
     """The first records of a topic, whose values must be objects. Raises UserError."""
     from streamgauge.streams.text.guess import LINES
     from streamgauge.streams.text.splits import first_records
@@ -218,7 +217,7 @@ def _relative(file: str, out: Path) -> str:
     return str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)
 
 
-def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
+def _yaml(source: dict[str, object], doubts: list[str]) -> str:
     lines = []
     for key, value in source.items():
         comment = f" # {_one_line(doubts[0])}" if key == "time" and doubts else ""
@@ -226,7 +225,7 @@ def _yaml(source: dict[str, Any], doubts: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, dict):

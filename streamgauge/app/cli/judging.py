@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.app.cli.common import AsJson
+from streamgauge.app.cli.common import AsJson, app
 from streamgauge.base.words import counted
 
 #: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
@@ -19,11 +19,7 @@ ExitCode = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(compare)
-    app.command()(changes)
-
-
+@app.command()
 def compare(
     baseline: Annotated[Path, typer.Option(help="a file with one number a line")],
     candidate: Annotated[Path, typer.Option(help="a file with one number a line")],
@@ -65,6 +61,7 @@ def compare(
     raise typer.Exit(code)
 
 
+@app.command()
 def changes(
     file: Annotated[Path, typer.Argument(help="CSV of time,value; times: ISO-8601, epoch seconds or rising numbers")],
     segment: Annotated[int, typer.Option(help="least number of values on either side of a change")] = 4,

@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.app.cli.common import app
 from streamgauge.app.services.broker import Broker
 from streamgauge.app.services.java_server import JavaServer
 from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.base.errors import Outage, UserError
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(kafka)
-
-
+@app.command()
 def kafka(
     port: Annotated[int, typer.Option(min=0, max=65535, help="port to listen on; 0 takes a free one")] = 9092,
     directory: Annotated[

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
@@ -17,7 +15,7 @@ from streamgauge.streams.keys import stream_key
 MOST_EVENTS = 5_000_000
 
 
-def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
+def of_cells(benchmark: Benchmark, store: Store) -> dict[str, Loss]:
     """The loss of each cell by name; without those whose stream is not built, or is too large to be read here.
 
     An engine that is code of the user's own is left out, too: a check does not run it.
@@ -26,20 +24,20 @@ def of_cells(benchmark: Benchmark, store: Store) -> dict[str, dict[str, Any]]:
     from streamgauge.bench.measure.own_speed import own_speed
     from streamgauge.bench.workloads import Spec
 
-    lost: dict[str, dict[str, Any]] = {}
+    lost: dict[str, Loss] = {}
     for cell in benchmark.all_cells():
         stream = store.find("stream", stream_key(store, benchmark, benchmark.experiment(cell.experiment)))
         system = benchmark.system(cell.system)
-        if system.adapter and stream is not None and stream.read(StreamManifest).events <= MOST_EVENTS:
-            spec = Spec.of(benchmark.workload(cell.workload), stream.manifest["columns"], whole=True)
+        if system.adapter and stream is not None and (manifest := stream.read(StreamManifest)).events <= MOST_EVENTS:
+            spec = Spec.of(benchmark.workload(cell.workload), manifest.columns, whole=True)
             rules = rules_of(make_system(system, Path()), spec)
             queues = benchmark.replay.partitions, system.partition_by
-            lost[cell.name] = dataclasses.asdict(own_speed(stream, spec, rules, *queues))
+            lost[cell.name] = own_speed(stream, spec, rules, *queues)
     return lost
 
 
-def lines(lost: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def lines(lost: Mapping[str, Loss]) -> Iterator[str]:
     """Yields a line for each cell that may lose an event."""
-    for name, fields in lost.items():
-        if (loss := Loss(**fields)).rule != "never":
+    for name, loss in lost.items():
+        if loss.rule != "never":
             yield f"{name}: {loss.sentence}"

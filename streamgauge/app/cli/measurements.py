@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from streamgauge import config
 from streamgauge.app.cli import outside, workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
@@ -40,13 +40,7 @@ SystemName = Annotated[str, typer.Option("--system", help="a system of the file"
 RunId = Annotated[str | None, typer.Option("--run", "--run-id", help="a run to continue; by default a new one")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(calibrate)
-    app.command()(trial)
-    app.command()(search)
-    app.command()(workloads)
-
-
+@app.command()
 def calibrate(
     capacity: Annotated[float, typer.Option(help="rows/s within a batch (1/b), or that a continuous system carries")],
     batch_cost: Annotated[float, typer.Option(help="seconds that a batch takes besides its rows (a)")] = 0.0,
@@ -133,6 +127,7 @@ def calibrate(
     typer.echo(f"the truth lies in {outcome.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
 
 
+@app.command()
 def trial(
     file: ConfigFile,
     experiment: ExperimentName,
@@ -189,6 +184,7 @@ def trial(
         raise typer.Exit(1)
 
 
+@app.command()
 def search(
     file: ConfigFile,
     experiment: ExperimentName,
@@ -265,6 +261,7 @@ def search(
     typer.echo(f"records           {directory}")
 
 
+@app.command()
 def workloads(as_json: AsJson = False) -> None:
     """List the queries. A workload may name those whose rule of comparison is exact or bounded."""
     from streamgauge.bench.workloads import WORKLOADS, find
@@ -283,7 +280,7 @@ def workloads(as_json: AsJson = False) -> None:
         typer.echo(f"{query.name:24} {query.asks}{needs}")
 
 
-def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Benchmark, Store]:
+def _checked(file: Path, cell: config.Cell, artifacts: Path) -> tuple[config.Benchmark, Store]:
     """Loads the benchmark with this cell among its cells, and checks it. Raises UserError."""
     benchmark = config.load(file)
     benchmark.experiment(cell.experiment), benchmark.workload(cell.workload), benchmark.system(cell.system)
@@ -292,7 +289,7 @@ def _checked(file: Any, cell: config.Cell, artifacts: Any) -> tuple[config.Bench
     return benchmark, checked(benchmark, artifacts, (cell.system,))
 
 
-def checked(benchmark: config.Benchmark, artifacts: Any, systems: Collection[str] | None = None) -> Store:
+def checked(benchmark: config.Benchmark, artifacts: Path, systems: Collection[str] | None = None) -> Store:
     """Returns the store after checking that everything that a measurement needs is there. Raises UserError.
 
     systems: names of those that are measured; all if None.

@@ -6,19 +6,24 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run
 from streamgauge.config import System
+
+if TYPE_CHECKING:
+    from streamgauge.bench.answers.finite_stream import Events, Wanted
+    from streamgauge.bench.workloads import Query
+    from streamgauge.records.answers import Answer, Mode
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
 SYSTEM_HELP = (
@@ -27,10 +32,7 @@ SYSTEM_HELP = (
 _WIDTHS = (6, 10, 12, 8, 17, 9, 20, 20)
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(nexmark)
-
-
+@app.command()
 def nexmark(
     events: Annotated[int, typer.Option(min=50, help="number of events, spread over 100 s of event time")] = 100_000,
     queries: Annotated[str, typer.Option(help="all, or some of q0 to q23: q5,q7")] = "all",
@@ -45,9 +47,10 @@ def nexmark(
 ) -> None:
     """Run the Nexmark suite in batch and streaming, and check every answer against DuckDB's."""
     from streamgauge.bench.answers import nexmark_suite as suite
+    from streamgauge.bench.answers.finite_stream import wanted_stream
     from streamgauge.bench.answers.record import keep
     from streamgauge.bench.answers.systems import askable, conf, named
-    from streamgauge.records.answers import AnswerLine
+    from streamgauge.records.answers import MODES, AnswerLine
 
     chosen, asked = suite.chosen(queries), named(system)
     if not askable(asked) and mode == "batch":
@@ -56,11 +59,12 @@ def nexmark(
     lines: list[AnswerLine] = []
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with _only_results_on_stdout() as echo:
+        wanted = wanted_stream(events, seed, disorder)
         if askable(asked):
-            records = _records(events, seed, disorder, batches, chosen, mode, conf(asked))
+            modes: tuple[Mode, ...] = MODES if mode == "both" else (mode,)
+            answers, asked_count = _records(wanted, batches, chosen, modes, conf(asked)), len(modes) * len(chosen)
         else:
-            records = _over_wire(asked, events, seed, disorder, chosen)
-        answers, asked_count = iter(records), len(chosen) * (2 if askable(asked) and mode == "both" else 1)
+            answers, asked_count = _over_wire(asked, wanted, chosen), len(chosen)
         while True:
             with workplace.progress(f"answer {len(lines) + 1} of {asked_count}"):
                 answer = next(answers, None)
@@ -82,43 +86,48 @@ def nexmark(
         raise typer.Exit(1)
 
 
-def _over_wire(asked: System, events: int, seed: int, disorder: float, chosen: Any) -> Iterator[Any]:
+def _over_wire(asked: System, wanted: Wanted, chosen: Sequence[Query]) -> Iterator[Answer]:
     """Yields an answer per query, of a system that is started for all of them."""
-    from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
     from streamgauge.bench.answers.wire_suite import run_over_wire, started
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         place = Path(scratch)
-        print(f"making {events:,} events", file=sys.stderr)
-        made = make_events(Store(place / "store"), wanted_stream(events, seed, disorder))
+        made = _made(wanted, place)
         with started(asked, place / asked.name) as system:
             yield from run_over_wire(system, made, chosen, place / "asked")
 
 
-def _records(events: int, seed: int, disorder: float, batches: int, chosen: Any, mode: str, conf: Any) -> Iterator[Any]:
+def _records(
+    wanted: Wanted, batches: int, chosen: Sequence[Query], modes: Sequence[Mode], conf: Mapping[str, str]
+) -> Iterator[Answer]:
     """Yields an answer per query and mode. There is one Spark application per mode; the first one makes the events."""
-    from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
     from streamgauge.bench.answers.nexmark_suite import run_suite
     from streamgauge.catalog import preflight
     from streamgauge.streams.stages.session import batch_session, end
 
-    wanted, made = wanted_stream(events, seed, disorder), None
+    made = None
     preflight.check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
-        for one in ("batch", "streaming") if mode == "both" else (mode,):
-            spark = batch_session(f"nexmark {one}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+        for mode in modes:
+            spark = batch_session(f"nexmark {mode}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
             try:
-                if made is None:
-                    print(f"making {events:,} events", file=sys.stderr)
-                    made = make_events(Store(Path(scratch) / "store"), wanted)
-                yield from run_suite(spark, made, chosen, one, Path(scratch) / one, conf=conf, batches=batches)
+                made = made or _made(wanted, Path(scratch))
+                yield from run_suite(spark, made, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
             finally:
                 end(spark)
 
 
+def _made(wanted: Wanted, scratch: Path) -> Events:
+    from streamgauge.bench.answers.finite_stream import make_events
+
+    assert wanted.source.nexmark
+    print(f"making {wanted.source.nexmark.events:,} events", file=sys.stderr)
+    return make_events(Store(scratch / "store"), wanted)
+
+
 @contextmanager
-def _only_results_on_stdout() -> Iterator[Any]:
+def _only_results_on_stdout() -> Iterator[Callable[[str], None]]:
     """Yields a function that prints to standard output; everything else that is printed goes to standard error.
 
     Spark's Python workers print on the standard output that they inherit.
@@ -133,6 +142,6 @@ def _only_results_on_stdout() -> Iterator[Any]:
             os.dup2(kept, 1)
 
 
-def _line(cells: Any, why: str | None = None) -> str:
+def _line(cells: Sequence[object], why: str | None = None) -> str:
     texts = (f"{'–' if cell is None else cell!s:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
     return ("".join(texts) + (why or "")).rstrip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -59,7 +59,7 @@ def named(message: str) -> str:
     return _KEY.sub(lambda match: _OPTIONS[match[0]], _OF_MODEL.sub(r"\1.\2: ", message))
 
 
-def parse(model: type[M], raw: Mapping[str, Any], place: str) -> M:
+def parse(model: type[M], raw: Mapping[str, object], place: str) -> M:
     """Validates options against a model of the benchmark file. Raises Mistakes that name options.
 
     place: key of the model within a benchmark file, such as source.

@@ -6,18 +6,20 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from streamgauge import config
 from streamgauge.app.cli import losses, options, outside
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
 from streamgauge.app.cli.profile_text import hints_json
 from streamgauge.base.errors import STOPPED, UserError
 from streamgauge.base.shipped import INSTALL, shipped
@@ -31,18 +33,13 @@ if TYPE_CHECKING:
     from streamgauge.streams.stages.reach import Reached
     from streamgauge.streams.text.sample import Sample
 
+Master = Annotated[str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")]
+
 #: bytes of a new source that `check` reads to learn its key: well below a second
 HASHED_AT_ONCE = 256 * 2**20
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(check)
-    app.command()(schema)
-    app.command()(run)
-    app.command()(demo)
-    app.command()(ui)
-
-
+@app.command()
 def check(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -57,7 +54,7 @@ def check(
         outside.announce(benchmark)
     plan = plan_of(benchmark, store_at(artifacts), connect=connect)
     if as_json:
-        typer.echo(json.dumps(plan))
+        typer.echo(json.dumps(plan, default=asdict))
         return
     from rich.markup import escape
     from rich.table import Table
@@ -119,7 +116,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     quick = all(near) and topic is None and store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE
     reached = reach.check(tried, store, looked, hashed=quick, hints=all(near))
 
-    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, Any]:
+    def state(kind: str, key: Callable[[], str], known: bool = True) -> dict[str, object]:
         if not (quick and known):
             return {"key": None, "built": False}
         return {"key": key(), "built": store.find(kind, key()) is not None}
@@ -149,7 +146,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     }
 
 
-def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, Any]:
+def _shown(looked: Sample, tick: Tick, reached: Reached) -> dict[str, object]:
     first, last = (moment(time, tick) for time in looked.span)
     counts = {"lines": looked.lines, "events": looked.lines - len(looked.bad), "first": first, "last": last}
     return {
@@ -195,6 +192,7 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     return sample(source) if near and source.names else None
 
 
+@app.command()
 def schema(
     record: Annotated[
         str | None, typer.Option(help=f"print that of a run's record instead: {', '.join(RECORDS)}")
@@ -204,12 +202,11 @@ def schema(
     typer.echo(json.dumps(schema_of(record) if record else config.schema(), indent=1))
 
 
+@app.command()
 def run(
     file: ConfigFile,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
-    ] = None,
+    master: Master = None,
     experiment: Annotated[list[str] | None, typer.Option(help="only this experiment; may be repeated")] = None,
     workload: Annotated[list[str] | None, typer.Option(help="only this workload; may be repeated")] = None,
     system: Annotated[list[str] | None, typer.Option(help="only this system; may be repeated")] = None,
@@ -248,6 +245,7 @@ def run(
     _end(outcome, as_json=as_json)
 
 
+@app.command()
 def demo(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
@@ -282,7 +280,7 @@ def _end(outcome: tuple[int, str, Store], *, as_json: bool) -> NoReturn:
 def ran(
     file: Path,
     artifacts: Path,
-    overrides: dict[str, Any],
+    overrides: Mapping[str, object],
     *,
     master: str | None = None,
     run_id: str | None = None,
@@ -310,7 +308,8 @@ def ran(
         except KeyboardInterrupt:
             code = STOPPED
         if code == STOPPED and not alone:
-            typer.echo(f"to go on: {_resuming(sys.argv[1:], None if run_id else name)}")
+            resumed = [] if run_id else ["--resume", name]
+            typer.echo(f"to go on: {shlex.join(['streamgauge', *sys.argv[1:], *resumed])}")
     return code, name, store
 
 
@@ -320,24 +319,18 @@ def new_name(benchmark: config.Benchmark) -> str:
     return name
 
 
-def _resuming(given: list[str], name: str | None) -> str:
-    """The command that was given, as a person writes it, with the name of its run if it had none."""
-    return shlex.join(["streamgauge", *given, *(["--resume", name] if name else [])])
-
-
+@app.command()
 def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     port: Annotated[int, typer.Option(help="port of the web page; 0 takes a free one")] = 8080,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")
-    ] = None,
+    master: Master = None,
 ) -> None:
     """Start Airflow with its web page; Ctrl-C stops all of it."""
     raise typer.Exit(_airflow_runner().ui(configs, artifacts, port=port, master=master))
 
 
-def _airflow_runner() -> Any:
+def _airflow_runner() -> ModuleType:
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     try:
         from streamgauge.app.airflow import dag_run

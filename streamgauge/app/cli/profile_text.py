@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import typer
 
+from streamgauge.app.cli.common import print_table
 from streamgauge.base.units import PS, Tick, moment, show_about, show_enough, show_ticks
 from streamgauge.base.words import counted
 from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, StreamPart, part_name
@@ -15,7 +15,7 @@ from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, S
 SHOWN_PARTS = 10
 
 
-def as_json_object(profile: Profile) -> dict[str, Any]:
+def as_json_object(profile: Profile) -> dict[str, object]:
     """Returns the profile as `analyze --json` prints it, times in nanoseconds."""
     tick: Tick = profile.tick
     keys = (
@@ -31,8 +31,7 @@ def as_json_object(profile: Profile) -> dict[str, Any]:
     whole = profile.model_dump()
     facts = {key: whole[key] for key in keys}
     facts |= span_json(profile.event_time, tick)
-    in_file = profile.in_file
-    facts["in_file"] = in_file.model_dump(mode="json", exclude={"hints"})
+    facts["in_file"] = profile.in_file.model_dump(mode="json", exclude={"hints"})
     facts["hints"] = hints_json(profile.hints, tick)
     facts["delay_ns"] = _in_ns(whole["delay"], tick)
     facts["watermark_curve"] = [
@@ -70,8 +69,7 @@ def span_json(event_time: Span, tick: Tick) -> dict[str, object]:
     return {"event_time": shown, "event_time_ns": {name: _ns(at, tick) for name, at in ends.items()}}
 
 
-def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, Any]]:
-    """Returns hints as `--json` prints them."""
+def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, object]]:
     enough = "enough_without"
     return [
         hint.model_dump(mode="json", exclude={enough})
@@ -98,7 +96,7 @@ def doubtful(profile: Profile) -> list[str]:
     return [f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"]
 
 
-def _in_ns(summary: Mapping[str, Any], tick: Tick) -> dict[str, Any]:
+def _in_ns(summary: Mapping[str, float | None], tick: Tick) -> dict[str, float | None]:
     return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
 
 
@@ -109,7 +107,6 @@ def _ns(ticks: float, tick: Tick) -> float:
 
 
 def show(profile: Profile) -> None:
-    """Prints the profile for people."""
     tick: Tick = profile.tick
     events = profile.events
     typer.echo(
@@ -188,13 +185,7 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     ]
     if profile.out_of_order is None:
         columns = columns[:4]
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
-        first, *others = (
-            text.ljust(width) if k == 0 else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        typer.echo(f"  {first}  {'  '.join(others)}")
+    print_table([columns, *rows], left={0})
     if len(parts) > SHOWN_PARTS:
         typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")
 

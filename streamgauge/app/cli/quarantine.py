@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -54,5 +53,5 @@ def writing(events: Artifact, out: Path) -> Iterator[None]:
         raise as_user_error(problem, out) from None
 
 
-def _file(events: Artifact) -> Any:
+def _file(events: Artifact) -> pq.ParquetFile:
     return parquet_file(events.file(events.read(EventsManifest).quarantine_file))

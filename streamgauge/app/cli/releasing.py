@@ -11,7 +11,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
@@ -21,10 +21,7 @@ from streamgauge.records.release import JudgedSeries, ReleaseCheck
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
 
 
-def register(app: typer.Typer) -> None:
-    app.command("release-check", cls=VerdictCommand)(release_check)
-
-
+@app.command("release-check", cls=VerdictCommand)
 def release_check(
     file: ConfigFile,
     baseline: Annotated[str, typer.Option(help="a system of the file: the known one")],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamgauge.app.cli import exchange
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at, tell
 from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import parse_bytes
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
     from streamgauge.results.index import Index
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
-
-
-def register(app: typer.Typer) -> None:
-    app.add_typer(results, name="results")
-    app.command()(dashboard)
-    app.command()(gc)
+app.add_typer(results, name="results")
 
 
 @results.command("list")
@@ -167,6 +162,7 @@ def _tell(index: Index) -> None:
         )
 
 
+@app.command()
 def dashboard(
     out: Annotated[Path, typer.Option(help="the HTML file to write")],
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -182,6 +178,7 @@ def dashboard(
     tell("\n".join([*changes, f"page: {out}"]), {"page": out, "changes": changes}, as_json)
 
 
+@app.command()
 def gc(
     budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
     keep_runs: Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at, tell
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 from streamgauge.base.shipped import INSTALL
@@ -23,13 +23,7 @@ from streamgauge.records.result import Result
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
 runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare the figures of two.")
-
-
-def register(app: typer.Typer) -> None:
-    app.add_typer(runs, name="runs")
-    app.command("open")(open_)
-    app.command()(serve)
-    app.command()(export)
+app.add_typer(runs, name="runs")
 
 
 @runs.command("list")
@@ -99,9 +93,7 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
     one, other = (run_summary.figures(known_run(store_at(artifacts).runs(), name)) for name in (before, after))
     if not (shared := run_summary.shared(one, other)):
         raise UserError(_nothing_shared(before, after, artifacts))
-    rows = [
-        {"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared
-    ]  # fmt: skip
+    rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared]
     lines = [
         f"{' '.join(key)}  {one[key].text} → {other[key].text}"
         f"{'' if one[key].config_hash == other[key].config_hash else '  (other settings)'}"
@@ -122,6 +114,7 @@ def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
     return f"{before} and {after}: found no figure that counts in both; {why}"
 
 
+@app.command("open")
 def open_(
     run: Annotated[str | None, typer.Argument(help="a run's name; by default the newest run that has a page")] = None,
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
@@ -144,6 +137,7 @@ def open_(
     webbrowser.open(page.absolute().as_uri())
 
 
+@app.command()
 def export(
     run: Run,
     out: Annotated[Path | None, typer.Option(help="a new folder to write", show_default="RUN-export")] = None,
@@ -162,6 +156,7 @@ def export(
     tell(f"{counted(len(made), 'file')}: {folder}", {"folder": folder, "files": made}, as_json)
 
 
+@app.command()
 def serve(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     host: Annotated[str, typer.Option(help="address to listen on; whoever reaches it sees the pages")] = "127.0.0.1",

@@ -100,7 +100,7 @@ class Reading:
     dataset: Annotated[str | None, typer.Option(help="a ready-made source: see `streamgauge datasets`")] = None
 
     @property
-    def written(self) -> dict[str, Any]:
+    def written(self) -> dict[str, object]:
         """Keys of `source.time` that say how event times are written."""
         return {"unit": self.unit, "format": self.format, "iso": self.iso, "year": self.year, "zone": self.zone}
 
@@ -115,9 +115,9 @@ class Reading:
             raise UserError("--time: this option is missing; name the column that --unit, --format or --iso is of")
         return Known(parts_of(self.time), form)
 
-    def arrival_column(self) -> dict[str, Any] | None:
+    def arrival_column(self) -> dict[str, object] | None:
         """`source.arrival`, which is written as event times are unless options say otherwise. Raises UserError."""
-        own = {"unit": self.arrival_unit, "format": self.arrival_format, "iso": self.arrival_iso}
+        own: dict[str, object] = {"unit": self.arrival_unit, "format": self.arrival_format, "iso": self.arrival_iso}
         if self.arrival is not None:
             other = own | {"zone": self.zone, "year": self.year if self.arrival_format else None}
             return column(self.arrival, other if any(own.values()) else self.written)
@@ -152,7 +152,7 @@ def spread(command: Callable[..., None], without: Collection[str] = ()) -> Calla
     return called
 
 
-def column(name: str, written: dict[str, Any]) -> dict[str, Any]:
+def column(name: str, written: dict[str, object]) -> dict[str, object]:
     """Keys of a time column that an option names: one column, or several with commas between them."""
     parts = parts_of(name)
     return ({"column": parts[0]} if len(parts) == 1 else {"columns": list(parts)}) | written
@@ -217,7 +217,7 @@ def _as_options(source: Mapping[str, Any]) -> str:
     return " ".join([f"--{key} {shlex.quote(str(value))}" for key, value in values.items() if value] + flags)
 
 
-def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, Any]:
+def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, object]:
     """Keys of `source` that say how lines are read."""
     return {
         "format": kind,
@@ -232,7 +232,7 @@ def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, Any]:
     }
 
 
-def topic_of(names: list[str], given: Reading) -> dict[str, Any] | None:
+def topic_of(names: list[str], given: Reading) -> dict[str, object] | None:
     """Keys of `source.kafka`, if a topic is named; else None. Raises UserError for one among files, and for options."""
     topics = [name for name in names if name.startswith("kafka://")]
     own = {
@@ -275,7 +275,7 @@ def with_columns(source: config.Source, wanted: str | None) -> config.Source:
     kinds = guess.columns_of(source)
     known = {**kinds, **(OWN if source.kafka is not None else {})}
     names = list(kinds) if wanted in (None, "all") else [name.strip() for name in str(wanted).split(",")]
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for written, colon, kind in (name.partition(":") for name in names):
         name, equals, path = written.partition("=")
         if (path or name) not in known and not (equals and colon):

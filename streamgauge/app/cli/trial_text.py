@@ -12,7 +12,6 @@ OUTPUT = {True: "equals the oracle's answer", False: "wrong", None: "not checked
 
 
 def trial_lines(record: dict[str, Any]) -> Iterator[str]:
-    """Yields the lines about a trial."""
     observation, details = record["observation"], record["details"]
     yield f"verdict     {record['outcome']}: {record['reason']}"
     yield f"offered     {observation['offered']:,}   taken {observation['taken']:,}   emitted {details['emitted']:,}"

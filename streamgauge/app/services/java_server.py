@@ -100,6 +100,5 @@ class JavaServer(ABC):
             stop(leader)
 
     def run(self, *arguments: str) -> Leader:
-        """Starts Java with these arguments."""
         options = [f"-Xmx{self.memory}", "-XX:+UseSerialGC"]
         return Leader([self._java, *options, *arguments], {**os.environ, "KAFKA_OPTS": ""}, self.log)

@@ -26,27 +26,23 @@ def capabilities(answers: Iterable[AnswerLine]) -> Capabilities:
     """
     queries: dict[tuple[str, str, Mode], QueryAbility] = {}
     features: dict[tuple[str, str, Mode], FeatureAbility] = {}
-    for line in {_key(line): line for line in answers}.values():
-        name, status, why = _name(line), _status(line), line.why
+    latest = {(line.query, line.system, line.mode, line.disorder_percent): line for line in answers}
+    for line in latest.values():
+        name = line.query if line.query in HARD else f"nexmark.{line.query}"
+        status, why = _status(line), line.why
         _keep_worst(
-            queries, (name, line.system, line.mode),
+            queries,
+            (name, line.system, line.mode),
             QueryAbility(query=name, system=line.system, mode=line.mode, status=status, why=why),
-        )  # fmt: skip
+        )
         why = None if status == "works" else f"{name}: {why}"
         for feature in workloads.find(name).features:
             _keep_worst(
-                features, (feature, line.system, line.mode),
+                features,
+                (feature, line.system, line.mode),
                 FeatureAbility(feature=feature, system=line.system, mode=line.mode, status=status, why=why),
-            )  # fmt: skip
+            )
     return Capabilities(queries=tuple(queries.values()), features=tuple(features.values()))
-
-
-def _name(line: AnswerLine) -> str:
-    return line.query if line.query in HARD else f"nexmark.{line.query}"
-
-
-def _key(line: AnswerLine) -> tuple[str, str, Mode, float]:
-    return line.query, line.system, line.mode, line.disorder_percent
 
 
 def _status(line: AnswerLine) -> Ability:

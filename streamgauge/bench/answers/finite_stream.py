@@ -12,6 +12,7 @@ from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.engines.spark.finite import with_sentinel
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Experiment, Source, parse
+from streamgauge.streams.keys import Scaled
 from streamgauge.streams.stages import generate, ingest
 from streamgauge.streams.stages.workers import Forked
 
@@ -23,13 +24,11 @@ LONGEST_DELAY_S = 60
 SENTINEL_US = 3 * 86_400 * 1_000_000
 
 
-@dataclass(frozen=True)
-class Wanted:
+@dataclass(frozen=True, kw_only=True)
+class Wanted(Scaled):
     """A stream that is to be made: a source, and an experiment on it."""
 
-    source: Source
     experiment: Experiment
-    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def wanted_stream(events: int, seed: int, disorder: float) -> Wanted:
     delay = {"max": f"{LONGEST_DELAY_S}s"}
     experiment = {"name": "disorder", "target_percent": disorder, "delay": delay, "seed": seed}
     source = parse(Source, {"format": "nexmark", "nexmark": settings}, "nexmark: source")
-    return Wanted(source, parse(Experiment, experiment, "nexmark: experiment"))
+    return Wanted(source, experiment=parse(Experiment, experiment, "nexmark: experiment"))
 
 
 def smaller(source: Source, experiment: Experiment, events: int) -> Wanted:
@@ -74,7 +73,7 @@ def smaller(source: Source, experiment: Experiment, events: int) -> Wanted:
         "next_rate": None if given.next_rate is None else max(1, round(given.next_rate * share)),
     }
     fewer_events = source.model_copy(update={"nexmark": given.model_copy(update=fewer)})
-    return Wanted(fewer_events, experiment.model_copy(update={"on_infeasible": "closest"}))
+    return Wanted(fewer_events, experiment=experiment.model_copy(update={"on_infeasible": "closest"}))
 
 
 def make_events(store: Store, wanted: Wanted) -> Events:

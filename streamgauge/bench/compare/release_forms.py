@@ -62,5 +62,4 @@ def cases(check: ReleaseCheck | GateCheck) -> Iterator[tuple[str, str, str, str]
 
 
 def cell(text: str) -> str:
-    """Text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -106,7 +106,6 @@ def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
 
 
 def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[FeatureAbility]) -> list[Reason]:
-    """Reasons for features lost or gained."""
     before = {(one.feature, one.mode): one for one in baseline}
     reasons = []
     for new in candidate:

@@ -73,7 +73,6 @@ class Admission:
             hang_up(connection)
 
     def close(self) -> None:
-        """Hangs up all."""
         self._closed.set()
         self.drop(lambda _: True)
 

@@ -134,7 +134,6 @@ class Conversation:
         return sum(connection.hold(rows, stream, first) for connection in self._connections)
 
     def status(self) -> list[DriverFigures]:
-        """Status of each driver process."""
         return [connection.status() for connection in self._connections]
 
     def samples(self, since_ns: int) -> list[DriverSamples]:

@@ -51,7 +51,6 @@ def first_mistake(problem: ValidationError) -> str:
 
 
 def _differing(rules: Rules, others: Rules) -> str:
-    """The fields in which rules differ from others, in words."""
     return ", ".join(f"{name} {value!r}" for name, value in vars(rules).items() if value != vars(others)[name])
 
 

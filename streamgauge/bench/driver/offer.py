@@ -80,7 +80,6 @@ class Driver:
         }
 
     def end(self) -> None:
-        """Ends the open trial, if there is one."""
         if self._attempt is not None:
             self._end(self._attempt, self._clock.wall())
 

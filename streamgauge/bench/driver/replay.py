@@ -202,7 +202,6 @@ class Replay:
         return self._parts[partition, partitions]
 
     def share(self, wanted: Sequence[int], partitions: int) -> float:
-        """Share of the events that these partitions have."""
         if self.stream.partition_by is None:
             return len(wanted) / partitions
         rows = sum(len(self.rows(partition, partitions)) for partition in wanted)

@@ -250,7 +250,6 @@ def rules_of(system: Adapter, spec: Spec) -> Rules:
 
 
 def _line(problem: Exception) -> str:
-    """Names a problem in one line."""
     return f"{type(problem).__name__}: {' '.join(str(problem).split())}"
 
 

@@ -142,7 +142,6 @@ class Session:
             helper.wait()
 
     def kill(self, part: str) -> None:
-        """Kills each process with this part in its command."""
         for process in self.processes():
             with suppress(psutil.Error):
                 if part in " ".join(process.cmdline()):

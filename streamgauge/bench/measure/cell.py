@@ -41,6 +41,7 @@ from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload, pick
 from streamgauge.records.loss import Loss
+from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
 from streamgauge.streams.keys import stream_key
 
@@ -95,7 +96,6 @@ class ReadyCell:
         return (self._system or self._next()).capabilities
 
     def _next(self) -> Adapter:
-        """Returns the adapter that starts next."""
         self._spare = self._spare or make_system(self.settings, self._work / "system")
         return self._spare
 
@@ -323,7 +323,8 @@ def ready(
     workload, system = benchmark.workload(cell.workload), benchmark.system(cell.system)
     experiments = [benchmark.experiment(one.experiment) for one in cells]
     stream, *rest = [store.need("stream", stream_key(store, benchmark, one), "generate") for one in experiments]
-    declared: dict[str, str] = stream.manifest["columns"]
+    manifest = stream.read(StreamManifest)
+    declared = manifest.columns
     Spec.of(workload, declared)  # raises for unusable keys and values before anything starts
     refuse_overflow((stream, *rest), workload)
     refuse_before_1970((stream, *rest), system)
@@ -331,7 +332,7 @@ def ready(
     names = declared if system.every_column else (*query.columns, workload.key, workload.value)
     needed = {name: declared[name] for name in names if name is not None}
     fleet = made(
-        stream, benchmark.replay, tick=stream.manifest["tick"], columns=needed,
+        stream, benchmark.replay, tick=manifest.tick, columns=needed,
         line=query.line or system.lines, salted=salted(workload), others=rest, partition_by=system.partition_by,
     )  # fmt: skip
     with fleet as processes:

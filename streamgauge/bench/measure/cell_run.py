@@ -47,7 +47,6 @@ class CellRun:
 
     @property
     def directory(self) -> Path:
-        """Directory of the cell's records."""
         return self.run_directory / "cells" / self.cell.name
 
     @contextmanager

@@ -17,6 +17,7 @@ from streamgauge.bench.oracle.sums import LARGEST, MILLIONTHS, extremes, sums, w
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import System, Workload
+from streamgauge.records.manifests import StreamManifest
 
 _PIECE_ROWS = 1 << 20
 #: most loops of the stream whose sums are formed beforehand; of more than these the oracle tells after a trial
@@ -26,7 +27,8 @@ _MOST_LOOPS = 8
 def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
     """Raises UserError, naming column and limit, if a sum of the query over one of these streams passes 64 bits."""
     for stream in streams:
-        spec = Spec.of(workload, stream.manifest["columns"])
+        columns = stream.read(StreamManifest).columns
+        spec = Spec.of(workload, columns)
         if multiple := find(spec.query).multiple:
             _refuse_prices(stream, workload, multiple)
         if not sums(spec) or _MOST_LOOPS * whole(_pieces(stream, [str(spec.value)]), spec) <= LARGEST:
@@ -34,7 +36,7 @@ def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
         reached = extremes(_loops(stream, spec), spec)
         if reached > LARGEST:
             scale, why = 1, "64 bits"
-            if stream.manifest["columns"][str(spec.value)] == "float64":
+            if columns[str(spec.value)] == "float64":
                 scale, why = MILLIONTHS, "64 bits, as floats are summed in millionths"
             raise UserError(
                 f"workloads.{workload.name}.value: found sums of {spec.value} up to {reached / scale:.6g} in one "
@@ -50,7 +52,7 @@ def refuse_before_1970(streams: Sequence[Artifact], system: System) -> None:
     """
     for stream in streams if system.since_1970 else ():
         ends = [pc.min_max(rows["event_time"]).as_py()["min"] for rows in _pieces(stream, ["event_time"])]
-        least, tick = min((end for end in ends if end is not None), default=LARGEST), stream.manifest["tick"]
+        least, tick = min((end for end in ends if end is not None), default=LARGEST), stream.read(StreamManifest).tick
         if least < PS["ms"] // PS[tick]:
             raise UserError(
                 f"systems.{system.name}.timestamp: found event, but an event is of {moment(least, tick)}, and Kafka's "
@@ -73,7 +75,7 @@ def _loops(stream: Artifact, spec: Spec) -> pa.Table:
     """The rows that a window or session may hold: those of the stream, and of the loops that follow it."""
     names = ("seq", "event_time", "ingestion_time", spec.key, spec.value)
     rows = pa.concat_tables(_pieces(stream, [*dict.fromkeys(name for name in names if name is not None)]))
-    per_us, times = PS["us"] // PS[stream.manifest["tick"]], rows["event_time"].to_numpy()
+    per_us, times = PS["us"] // PS[stream.read(StreamManifest).tick], rows["event_time"].to_numpy()
     shift = Loop.of(rows["ingestion_time"].to_numpy()).shift
     count = min(_MOST_LOOPS, -(-spec.length_us * per_us // shift) + 1)
     moved = [int64s((times + loop * shift) // per_us).view(EVENT_TS) for loop in range(count)]

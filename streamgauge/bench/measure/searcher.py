@@ -108,7 +108,6 @@ class Searcher:
         return self._limits_now
 
     def answer(self, done: Done) -> SearchAnswer:
-        """Returns the record of an answer."""
         assert self.ceiling is not None
         log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         return self._answer(done, self._limits_now, self.ceiling)
@@ -311,5 +310,4 @@ def earlier(directory: Path, settings_key: str) -> list[Line]:
 
 
 def measurements(lines: Sequence[Line]) -> list[Measurement]:
-    """The measurements of these lines."""
     return [line.measurement for line in lines]

@@ -30,7 +30,6 @@ class Speed:
 
 
 def speed_of(window: Window) -> Speed:
-    """The speed in a window."""
     if window.invalid or not window.seconds:
         return Speed(None, window.held_rows, window.invalid or "no batch ended")
     return Speed(window.rows / window.seconds, window.held_rows)

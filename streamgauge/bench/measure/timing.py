@@ -117,7 +117,6 @@ def latency_seconds(benchmark: Benchmark, pace: Pace = LONGEST, *, warm: bool = 
 
 
 def soak_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
-    """Estimates the seconds of a soak of one cell."""
     section = benchmark.sections["soak"]
     assert isinstance(section, Soak)
     return pace.start_s + pace.warm * benchmark.search.warmup_seconds + section.seconds + pace.start_s

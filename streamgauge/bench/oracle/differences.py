@@ -41,7 +41,6 @@ class Difference:
     actual: str | None
 
     def in_words(self) -> str:
-        """Returns it in words."""
         where = " before the trial" if self.before_trial else ""
         said = f"expected {self.expected or 'none'}, found {self.actual or 'none'}"
         return f"{self.answers:,} {self.kind}{where}, such as: {said}"

@@ -80,10 +80,8 @@ def _one_line() -> Iterator[None]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as SQL takes it."""
     return "'" + text.replace("'", "''") + "'"

@@ -294,7 +294,6 @@ class Publisher:
 
 
 def nothing(schema: pa.Schema) -> pa.RecordBatch:
-    """No row of that schema."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -304,7 +303,6 @@ def kept_columns(schema: pa.Schema) -> list[str]:
 
 
 def publish(given: dict[str, Any], stop: threading.Event) -> LinkFigures:
-    """Publishes one trial; returns its figures."""
     publisher = Publisher(Task.of(given), stop)
     publisher.run()
     return publisher.figures()

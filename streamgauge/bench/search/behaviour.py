@@ -49,7 +49,6 @@ class Behaviour:
     coherency: float = 0.0
 
     def on(self, cpus: float) -> Behaviour:
-        """The behaviour on so many CPUs."""
         if self.capacity is None:
             return self
         return replace(self, capacity=carried(cpus, self.capacity, self.contention, self.coherency))
@@ -91,7 +90,6 @@ class Process:
 
     @property
     def most_rows(self) -> int:
-        """Rows that one batch takes at most."""
         of = self.behaviour
         if of.continuous and of.capacity is not None:
             return max(1, min(of.batch_rows, round(of.capacity * QUANTUM_S)))

@@ -17,7 +17,6 @@ _TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
 
 
 def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Claim:
-    """Returns the claim of a cell from the records of its search and its latency runs."""
     if search is None:
         return Claim(kind="none", sentence="No rate was measured.")
     rate, interval = search.sustainable_rate_events_per_s, search.interval

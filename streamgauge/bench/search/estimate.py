@@ -293,7 +293,6 @@ def differ_of(rates: Sequence[float], confidence: float = CONFIDENCE) -> float:
 
 
 def geometric_mean(rates: Sequence[float]) -> float:
-    """The mean on logarithms."""
     return math.exp(float(np.mean(np.log(rates))))
 
 

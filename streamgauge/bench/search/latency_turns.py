@@ -51,7 +51,8 @@ def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quant
     for begin in range(0, len(latencies) // size * size, size):
         block = list(zip(turns[begin : begin + size], latencies[begin : begin + size], strict=True))
         if all(one.count >= least for number, one in block if number in (0, cell)):
-            own, base = ([math.log(one.quantile(quantile) or 1) for n, one in block if n == number]
-                         for number in (cell, 0))  # fmt: skip
+            own, base = (
+                [math.log(one.quantile(quantile) or 1) for n, one in block if n == number] for number in (cell, 0)
+            )
             logs.append((sum(own) - sum(base)) / 2)
     return logs

@@ -40,7 +40,6 @@ class Point:
 
 
 def order(parts: Sequence[float], block: int, seed: int) -> list[float]:
-    """Returns the parts in the order of that block."""
     return [float(cpus) for cpus in np.random.default_rng((seed, block)).permutation(sorted(parts))]
 
 

@@ -244,18 +244,15 @@ def _rows(limits: Limits, estimate: Estimate) -> int:
 
 
 def _estimate(settings: Search, limits: Limits, own: Sequence[Measurement], process: int) -> Estimate | None:
-    """The estimate of a cell in one process."""
     windows = windows_of(own, process)
     return fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
 
 
 def _place(step: Step) -> tuple[int, int]:
-    """The process and the phase of a step."""
     return (0, _LAST) if isinstance(step, Done) else (step.process, _PHASES[step.purpose])
 
 
 def _count(own: Sequence[Measurement], place: tuple[int, int]) -> int:
-    """Number of measurements of a cell in that phase."""
     return sum((one.process, _PHASES[one.purpose]) == place for one in own)
 
 

@@ -30,7 +30,6 @@ class VirtualProcess:
         self.clock_s = 0.0
 
     def batch(self, waiting: int) -> Batch:
-        """Processes one batch of the waiting rows."""
         rows = min(waiting, self._process.most_rows)
         seconds = self._process.batch_s(rows, self.clock_s, waiting)
         self.clock_s += seconds
@@ -96,7 +95,6 @@ class Calibration:
 
     @property
     def bias(self) -> float:
-        """The median error."""
         return float(np.median(self.errors))
 
     @property
@@ -140,7 +138,6 @@ def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, fl
 
 
 def measured_in(process: VirtualProcess, step: Hold | Recover, settings: Search) -> Measurement:
-    """Measures a step in that process."""
     if isinstance(step, Hold):
         return Window(step.process, step.purpose, step.rows, process.hold(step.rows, step.enough), block=step.block)
     observation = process.offer(

@@ -20,7 +20,6 @@ class History:
 
     @classmethod
     def of(cls, index: Index, head: SeriesHead) -> Self:
-        """The series of that head."""
         return cls(head, index.history(head.key), index.judged(head.key))
 
     @property

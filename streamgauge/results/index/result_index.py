@@ -118,7 +118,7 @@ class Index:
 
         since: ISO-8601. wanted: a value for any of MEASURED, key or run_id. Raises UserError for another name.
         """
-        query = _wanted(_joined(), wanted)
+        query = _wanted(select(series, points).join_from(points, series), wanted)
         if since:
             query = query.where(points.c.at >= since)
         query = query.order_by(points.c.at.desc(), points.c.run_id.desc(), points.c.number.desc()).limit(limit)
@@ -216,10 +216,6 @@ def _foreign(lost: set[tuple[Any, ...]]) -> str:
 def _judgements(key: str | None = None) -> Select[Any]:
     query = select(judgements).order_by(judgements.c.changed_at, judgements.c.run_id, judgements.c.number)
     return query if key is None else query.where(judgements.c.series_key == key)
-
-
-def _joined() -> Select[Any]:
-    return select(series, points).join_from(points, series)
 
 
 def _wanted(query: Select[Any], wanted: dict[str, str | None]) -> Select[Any]:

@@ -13,7 +13,6 @@ _HEADER = ("delay", "lost", "wrong", "events/s", "90 % interval", "p50", "p99", 
 
 
 def heading(measured: MeasuredTrade) -> str:
-    """Says what was measured."""
     speed = measured.stream_seconds_per_second
     passing = "" if speed is None else f", where {speed:,.0f} s of the stream pass in a second"
     return (
@@ -54,7 +53,6 @@ def _row(one: MeasuredDelay, tick: Tick) -> words.Row:
 
 
 def section(measured: MeasuredTrade, advice: Advice) -> Section:
-    """The section of the page."""
     shown = table(rows(measured, advice.tick))
     title = "Loss, rate, latency and state by watermark delay"
     chart = Chart(title, _picture(measured, advice), shown, comparing(measured))

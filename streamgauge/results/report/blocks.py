@@ -50,7 +50,6 @@ class Spark:
 
     @property
     def points(self) -> list[list[str]]:
-        """Places of the marks."""
         return [self._at(n, value).split(",") for n in self.marks if (value := self.values[n]) is not None]
 
     def _at(self, number: int, value: float) -> str:

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from streamgauge.base.words import counted
 from streamgauge.bench.answers import functional
@@ -240,7 +239,7 @@ def _band(name: str, curve: Curve, nth: int) -> Trace:
     """Trace of the noise band: two standard deviations around each level, one outline per level."""
     noise = 2 * (curve.look.noise or 0)
     edges = [0, *(change.place for change in curve.changes), len(curve.sound)]
-    x: list[Any] = []
+    x: list[str | None] = []
     y: list[float | None] = []
     for begin, end in pairwise(edges):
         part = curve.sound[begin:end]

@@ -90,9 +90,11 @@ def _rates(costs: Costs) -> Section:
         "of two processes are not compared, as fresh processes differ by 3 to 8\u202f%."
     )
     return Section(
-        "rates", "What of the rate is kept", lead,
+        "rates",
+        "What of the rate is kept",
+        lead,
         [attempt("Rate kept", _kept, costs), Note(note), attempt("Rate", _absolute, costs), *_unmeasured(costs)],
-    )  # fmt: skip
+    )
 
 
 def _kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
@@ -145,10 +147,12 @@ def _lost(costs: Costs) -> Section:
     def more(record: CellRecord) -> list[Cell]:
         run = lost(record)
         return [
-            count(run.late_events if run else None), count(run.offered if run else None),
+            count(run.late_events if run else None),
+            count(run.offered if run else None),
             f"{count(run.late_drops_reported)} {run.late_drops_counted_in or ''}" if run else MISSING,
-            semantics.revised(record), output(record),
-        ]  # fmt: skip
+            semantics.revised(record),
+            output(record),
+        ]
 
     columns = ("events lost", "events offered", "the engine counts", "answers revised", "output")
     drawn = attempt("Lost", chart, costs, "Events lost", "lost (% of all events)", lambda r: share_lost(lost(r)),
@@ -204,17 +208,13 @@ def _why(run: LatencyRun) -> str:
 
 def _loads(costs: Costs) -> list[tuple[str, Run]]:
     """The loads of the latency runs: what they are called, and a cell's run."""
-    fractions = [f for f in costs.records.benchmark.latency.fractions if any(_at(c, f) for c in costs.cells)]
-    largest = max(fractions, default=None)
+    measured = {run.fraction for cell in costs.cells for run in cell.latency}
+    largest = max(measured.intersection(costs.records.benchmark.latency.fractions), default=None)
     own = "its own rate" if largest is None else f"{100 * largest:g}\u202f% of its own rate"
     loads: list[tuple[str, Run]] = [(own, lambda record: at_own_rate(record, largest))]
     if costs.common is not None:
         loads.append((f"{number(costs.common, 'events/s')}", lambda record: at_common_rate(record, costs.common)))
     return loads
-
-
-def _at(record: CellRecord, fraction: float) -> bool:
-    return any(run.fraction == fraction for run in record.latency)
 
 
 def _cpu(run: Run) -> Value:

@@ -46,12 +46,14 @@ def _tiles(record: CellRecord) -> Tiles:
         rate = f"too wide, beyond a factor of {WIDEST:g}"
     if record.claim.mark:
         rate = f"{record.claim.mark}; {rate}"
-    return Tiles([
-        (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
-        ("p99 latency", p99, at),
-        ("answers", record.output, _ANSWERS[record.output]),
-        ("limited by", limit or MISSING, meaning or "not known"),
-    ])  # fmt: skip
+    return Tiles(
+        [
+            (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
+            ("p99 latency", p99, at),
+            ("answers", record.output, _ANSWERS[record.output]),
+            ("limited by", limit or MISSING, meaning or "not known"),
+        ]
+    )
 
 
 def _sentence(records: Records, record: CellRecord) -> Note:

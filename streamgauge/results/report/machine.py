@@ -32,9 +32,11 @@ def section(records: Records) -> Section:
         ]
         blocks.append(Table(["what", "value"], rows, f"Environment {nth}" if len(records.environments) > 1 else ""))
     return Section(
-        "environment", "Environment", "The machine and the software that made these figures.",
+        "environment",
+        "Environment",
+        "The machine and the software that made these figures.",
         blocks or [Hole("No environment", "no stage has succeeded")],
-    )  # fmt: skip
+    )
 
 
 def timings(records: Records) -> Section:

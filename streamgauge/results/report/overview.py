@@ -126,7 +126,7 @@ def _cells(cells: list[CellRecord]) -> Table:
                 f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING,
                 output(record) if record.search else MISSING,
             ]
-        )  # fmt: skip
+        )
     columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
     return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
 

@@ -141,9 +141,11 @@ def _rerun(manifest: ReleaseManifest) -> Section:
     facts: list[list[Cell]] = [
         [name, Text(str(value), code=True)]
         for name, value in (
-            ("configuration", manifest.configuration_sha256), ("commit", manifest.commit), ("checksum", manifest.sha256)
+            ("configuration", manifest.configuration_sha256),
+            ("commit", manifest.commit),
+            ("checksum", manifest.sha256),
         )
-    ]  # fmt: skip
+    ]
     machine: list[list[Cell]] = [
         [name, str(value)] for name, value in {**manifest.machine, **manifest.software}.items() if value
     ]

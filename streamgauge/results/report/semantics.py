@@ -85,9 +85,11 @@ def words(records: Records) -> Section:
         [word, meaning.format(max_age=records.benchmark.search.max_age)] for word, meaning in _WORDS
     ]
     return Section(
-        "limits", "Words and limits", "What each term means here, and what these figures do not tell.",
+        "limits",
+        "Words and limits",
+        "What each term means here, and what these figures do not tell.",
         [Note(limits(records)), Table(["term", "meaning"], rows)],
-    )  # fmt: skip
+    )
 
 
 def limits(records: Records) -> str:

@@ -161,7 +161,6 @@ def _recorded(delay: RecordedDelays, tick: Tick) -> Table:
 
 
 def _by_part(p: Profile, by_part: ByPart, tick: Tick) -> Table:
-    """The parts with the most events."""
     columns = [
         by_part.column,
         "events",

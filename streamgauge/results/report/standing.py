@@ -20,7 +20,6 @@ SHOWN = 10  # latest release checks
 
 
 def sections(index: Index, series: Sequence[History]) -> list[Section]:
-    """Builds the sections."""
     checks = [(one, one.evidence) for one in index.judged() if isinstance(one.evidence, ReleaseVerdict)]
     rows = list(answers(series))
     shown: list[Section] = []

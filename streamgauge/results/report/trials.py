@@ -97,12 +97,14 @@ def over_time(
         which = f"{name_of(trial, nth)}, {trial.purpose} {number(trial.rate_events_per_s)}/s"
         traces.append(
             line(
-                f"{which}: {said(trial)}", [at for at, _, _ in kept], [value for _, value, _ in kept],
+                f"{which}: {said(trial)}",
+                [at for at, _, _ in kept],
+                [value for _, value, _ in kept],
                 mode="lines+markers" if len(kept) <= 40 else "lines",
                 marker={"symbol": SYMBOLS[(nth - 1) % len(SYMBOLS)], "size": 6},
                 line={"color": COLOURS[outcome_of(trial)], "width": 1.5, "dash": DASHES[(nth - 1) % len(DASHES)]},
             )
-        )  # fmt: skip
+        )
         rows += [[which, number(at), number(value), *cells] for at, value, cells in kept]
     return Chart(
         title,

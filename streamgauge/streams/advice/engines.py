@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamgauge.base.units import PS, Tick
 from streamgauge.catalog.artifacts import Artifact
@@ -17,6 +16,7 @@ from streamgauge.records.loss import Kind
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.rules import EngineRules, Operator, Rules
 from streamgauge.streams.advice.lines import lines
+from streamgauge.streams.advice.pieces import Keys, arrival_times
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
 from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups
 from streamgauge.streams.lateness.loss import LossCount
@@ -137,7 +137,6 @@ def with_engines(
 
 
 def in_words(rules: Rules, with_arrival: bool) -> str:
-    """The rules in words."""
     below = "at the watermark or below" if rules.equal_is_late else "below the watermark"
     lost = _LOST.get(rules.kind, f"an event is lost {below}")
     before = ", judged by the watermark of the one before" if rules.pace.behind == 2 else ""
@@ -151,26 +150,13 @@ def arrivals(
     """Yields the events of row groups. whole: as one piece. partition: the column of a topic's partitions."""
     key, before_us = asked.question.key, BEFORE_ALL
     names = ["event_time", *["arrival_time"] * with_arrival, *filter(None, dict.fromkeys((key, partition)))]
-    numbers: dict[str | None, int] = {}
+    partitions = Keys()
     for some in [groups] if whole else ([group] for group in groups):
         table = read(some, names)
         event_us = column_array(table, "event_time") // (PS["us"] // PS[asked.tick])
-        arrived = _known(table) // (PS["us"] // PS[asked.tick]) if with_arrival else event_us
+        # an unknown arrival time counts as that of the event before
+        arrived = arrival_times(table) // (PS["us"] // PS[asked.tick]) if with_arrival else event_us
         arrival_us = running_maximum(arrived, before_us)
         before_us = int(arrival_us[-1])
         keys = parts_of(table.column(key))[1] if key and whole else np.zeros(len(event_us), np.int64)
-        yield Arrivals(event_us, arrival_us, keys, _numbered(table, partition, numbers))
-
-
-def _known(table: pa.Table) -> Times:
-    """Arrival times; BEFORE_ALL for an unknown one, which then counts as that of the event before."""
-    times: Times = pc.fill_null(table.column("arrival_time"), BEFORE_ALL).to_numpy()
-    return times
-
-
-def _numbered(table: pa.Table, partition: str | None, numbers: dict[str | None, int]) -> Times | None:
-    """Numbers of the partitions in the order in which they were seen."""
-    if partition is None:
-        return None
-    names, codes = parts_of(table.column(partition))
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)[codes]
+        yield Arrivals(event_us, arrival_us, keys, partitions.of(table.column(partition)) if partition else None)

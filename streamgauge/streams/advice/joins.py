@@ -16,17 +16,14 @@ from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.lateness.late import Mask
 
 
-def trades(times: Times, keys: Times, left: Mask, length: int, delays: Sequence[int]) -> list[Trade]:
-    """Returns what each delay loses of a whole stream in its order. keys: a number for each. left: one half."""
-    if not len(times):
-        return [Trade(delay=delay, lost=0, lost_in_part=0, windows=0, windows_wrong=0) for delay in delays]
+def with_pairs(curve: Sequence[Trade], times: Times, keys: Times, left: Mask, length: int) -> list[Trade]:
+    """Returns the curve of a whole stream's events with the pairs. keys: a number for each event. left: one half."""
     slack = judged(times, BEFORE_ALL, Question(answers="event")).slack
     every, made = pairs(times, keys, left, length), []
-    for delay in delays:
-        kept = slack < delay
-        lost = int((~kept).sum())
-        missing = every - pairs(times[kept], keys[kept], left[kept], length) if lost else 0
-        made.append(Trade(delay=delay, lost=lost, lost_in_part=lost, windows=every, windows_wrong=missing))
+    for one in curve:
+        kept = slack < one.delay
+        missing = every - pairs(times[kept], keys[kept], left[kept], length)
+        made.append(one.model_copy(update={"windows": every, "windows_wrong": missing}))
     return made
 
 

@@ -86,7 +86,7 @@ class Stream:
                 judged(column_array(table, "event_time"), before, self.question),
                 None if key is None else keys.of(table.column(key)),
                 None if value is None else _floats(table.column(value)),
-                _arrivals(table) if self.with_arrival else None,
+                arrival_times(table) if self.with_arrival else None,
             )
 
     def whole(self) -> tuple[Times, Times, Values | None, Mask]:
@@ -109,7 +109,8 @@ def _floats(column: pa.ChunkedArray) -> Values:
     return values
 
 
-def _arrivals(table: pa.Table) -> Times:
+def arrival_times(table: pa.Table) -> Times:
+    """Arrival times; UNKNOWN where an event has none."""
     arrivals: Times = pc.fill_null(table.column("arrival_time"), UNKNOWN).to_numpy()
     return arrivals
 

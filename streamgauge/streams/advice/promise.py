@@ -98,8 +98,9 @@ def choices(least: Sequence[int]) -> list[Choices]:
     return [Choices.of(rule, least) for rule in RULES]
 
 
-def tested(made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int], share: float,
-           spans: Sequence[Span]) -> Tested:  # fmt: skip
+def tested(
+    made: Choices, lost: Callable[[int, int], int], sizes: Sequence[int], share: float, spans: Sequence[Span]
+) -> Tested:
     """Returns how often the promise held. lost(block, delay): number that the block loses; sizes: of the blocks.
 
     spans: of the times in each block.

@@ -96,7 +96,6 @@ def wrong(times: Times, keys: Times, gap: int, delay: int) -> Mask:
 
 
 def ends(times: Times, keys: Times, gap: int) -> Times:
-    """Returns when each session ends, by its number from `sessions`."""
     number = sessions(times, keys, gap)
     last = np.full(number.max() + 1, BEFORE_ALL)
     np.maximum.at(last, number, times)

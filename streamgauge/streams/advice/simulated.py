@@ -1,4 +1,4 @@
-"""Advice on sessions and joins, for which the whole stream is in one place. Pure.
+"""Advice on sessions, for which the whole stream is in one place. Pure.
 
 Which events a session loses depends on the delay in no simple way: each delay is simulated, and only some are tried.
 """
@@ -14,14 +14,13 @@ import numpy as np
 from streamgauge.base.units import Tick
 from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.profile import Span
-from streamgauge.streams.advice import joins, promise, sessions
+from streamgauge.streams.advice import promise, sessions
 from streamgauge.streams.advice.pieces import cut
 from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, judged, precision, rounded_up
 from streamgauge.streams.advice.windows import Values
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.disorder.profile import watermark_grid
-from streamgauge.streams.lateness.late import Mask
 
 #: most delays of the grid that are tried
 MOST_DELAYS = 16
@@ -70,7 +69,6 @@ class Sessions:
         return tests, self.tested([slice(one.start, one.stop) for one in cut(items, tests)], delays) if tests else []
 
     def lost(self, block: slice, delay: int) -> int:
-        """Number of the block's items that are lost at a delay."""
         if delay not in self._lost:
             which = sessions.wrong if self._of_answers else sessions.lost
             gone = which(self.times, self.keys, self.question.length, delay)
@@ -103,8 +101,10 @@ class Sessions:
             return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
 
         naive = [enough(slice(0, block.start)) for block in blocks[promise.first_test(len(blocks)) :]]
-        made = [Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
-                *promise.choices([enough(block) for block in blocks])]  # fmt: skip
+        made = [
+            Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
+            *promise.choices([enough(block) for block in blocks]),
+        ]
         spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.items.__getitem__, blocks)]
 
         def lost(number: int, delay: int) -> int:
@@ -115,10 +115,3 @@ class Sessions:
     def curve(self, delays: Sequence[int]) -> list[Trade]:
         """Returns what each delay gives and takes."""
         return sessions.trades(self.times, self.keys, self.question.length, delays, self.values)
-
-
-def with_pairs(curve: Sequence[Trade], times: Times, keys: Times, left: Mask, length: int) -> list[Trade]:
-    """Returns the curve of events with the pairs of a join. keys: a number for each event. left: one half."""
-    paired = joins.trades(times, keys, left, length, [one.delay for one in curve])
-    return [one.model_copy(update={"windows": pairs.windows, "windows_wrong": pairs.windows_wrong})
-            for one, pairs in zip(curve, paired, strict=True)]  # fmt: skip

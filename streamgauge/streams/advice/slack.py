@@ -52,7 +52,6 @@ def precision(tick: Tick) -> int:
 
 
 def rounded_up(delay: int, tick: Tick) -> int:
-    """Returns the delay in whole milliseconds, rounded up."""
     return -(-delay // precision(tick)) * precision(tick)
 
 

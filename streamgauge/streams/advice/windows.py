@@ -80,7 +80,6 @@ class Panes:
         )  # fmt: skip
 
     def windows(self, question: Question) -> Panes:
-        """The windows that these panes make up."""
         shifts = range(0, question.length, question.slide)
         if len(shifts) == 1:
             return self
@@ -170,7 +169,6 @@ def _wrong(windows: Panes, lacks: Lacks, of_windows: npt.NDArray[np.intp], numbe
 
 
 def errors_of(shares: Values) -> Errors:
-    """The median and the worst of the errors."""
     return Errors(median=float(np.median(shares)), worst=float(shares.max()))
 
 

@@ -62,7 +62,6 @@ def show_exact(ticks: int, tick: Tick) -> str:
 
 
 def answers(asked: Question, tick: Tick) -> str:
-    """Returns what a job answers, in words."""
     length = show_ticks(asked.length, tick)
     by = f", by {asked.key}" if asked.key else ""
     return {

@@ -83,15 +83,8 @@ class Blocks:
                 break
         return np.concatenate([np.zeros(0, np.int64), *got])
 
-    def seqs_at(self, rows: Sequence[int]) -> list[int]:
-        """Seq of each of those rows, which ascend."""
-        return self._at(rows, self.seqs)
-
-    def times_at(self, rows: Sequence[int]) -> list[int]:
-        """Time of each of those rows, which ascend."""
-        return self._at(rows, self.times)
-
-    def _at(self, rows: Sequence[int], values: Callable[[int], Times]) -> list[int]:
+    def at(self, rows: Sequence[int], values: Callable[[int], Times]) -> list[int]:
+        """Value of each of those rows, which ascend. values: `times` or `seqs`."""
         got: list[int] = []
         for k in range(len(self.extents)):
             if inside := [row - self.starts[k] for row in rows if self.starts[k] <= row < self.starts[k + 1]]:
@@ -99,7 +92,6 @@ class Blocks:
         return got
 
     def number(self, region: Region) -> int:
-        """Number of events of the region."""
         return sum(self.walk(lambda k: int(region.holds(self.times(k)).sum()), self.within(region)))
 
     def count(self, kept: Kept, held: int) -> Count:

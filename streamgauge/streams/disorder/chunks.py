@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from streamgauge.base.arrow import Mask
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
-from streamgauge.streams.disorder.delays import Delays
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, column_array, read, read_times, total_rows
 
 #: a task's arrays hold about so many rows at a time, however far a delay reaches

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from streamgauge.base.places import small_text
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.config import DelaySpec
 from streamgauge.config.streams import DELAYS
-from streamgauge.records.manifests import OutageModel
 
 TABLE_BITS = 12
 #: bits of an event's selection draw
@@ -38,34 +36,6 @@ Ticks = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.uint16]
 #: selection draw of an event that is never delayed
 NEVER = 1 << SELECT_BITS
-
-
-class Delays(Protocol):
-    """Model of delays. What it draws for an event is a pure function of the seed and of this event alone."""
-
-    @property
-    def column(self) -> str | None:
-        """Name of the column that the draws depend on; None without one."""
-
-    @property
-    def ticks(self) -> tuple[int, ...]:
-        """Table of the delays, or of the lengths of outages."""
-
-    @property
-    def record(self) -> OutageModel | None:
-        """Outages as a manifest tells of them, besides the table of their lengths; None without outages."""
-
-    @property
-    def minimum(self) -> int: ...
-
-    @property
-    def maximum(self) -> int: ...
-
-    def parts(self, column: pa.ChunkedArray, seq: Ticks, /) -> Ticks | None:
-        """Hashes of the parts that the column names."""
-
-    def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
-        """(selection draw, delay in ticks) of each event. parts: what `parts` gave."""
 
 
 @dataclass(frozen=True)

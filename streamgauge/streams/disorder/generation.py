@@ -23,7 +23,8 @@ from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import at_index, next_larger, range_maximum
 from streamgauge.streams.disorder.chunks import Chunk, Piece, Window
 from streamgauge.streams.disorder.definitions import Times
-from streamgauge.streams.disorder.delays import NEVER, Delays, Draws
+from streamgauge.streams.disorder.delays import NEVER, Draws
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup
 
 BINS = NEVER

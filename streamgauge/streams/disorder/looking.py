@@ -130,7 +130,8 @@ class _Look:
             return
         self._kept, self._count = self._with(rows), count
         listed = sorted(rows)
-        ahead = int(self._blocks.times_at(listed[:1])[0]) - int(self._blocks.after(listed[0], 1, self._kept)[0])
+        blocks = self._blocks
+        ahead = blocks.at(listed[:1], blocks.times)[0] - int(blocks.after(listed[0], 1, self._kept)[0])
         one = len(rows) == 1
         self._add(
             "ahead",
@@ -147,7 +148,7 @@ class _Look:
         """Maps this row and those before it that are later than the events after it to how much later they are."""
         floor = int(self._blocks.after(row, min(self._held, _WINDOW), self._with(left_out)).max())
         rows = self._blocks.rows(Region(floor + 1, LARGEST), 2 * FEW, row + 1)
-        return {row: at - floor for row, at in zip(rows, self._blocks.times_at(rows), strict=True)}
+        return {row: at - floor for row, at in zip(rows, self._blocks.at(rows, self._blocks.times), strict=True)}
 
     def _files_joined(self) -> None:
         """Tells of files that are read one after the other, if at least half of the disorder is between them."""
@@ -272,7 +273,7 @@ class _Look:
 
     def _lines(self, rows: Sequence[int], events: int) -> str:
         """Words for the lines of those rows, the first of so many events."""
-        return self._words(self._placed(self._blocks.seqs_at(rows)), events)
+        return self._words(self._placed(self._blocks.at(rows, self._blocks.seqs)), events)
 
     def _words(self, placed: Sequence[tuple[Place, int]], events: int) -> str:
         lines = [(place.file, number) for place, number in placed]
@@ -299,7 +300,7 @@ class _Look:
         left: Count | None = None,
     ) -> None:
         """Adds a hint. without: events out of order if all were as they should be; left: those without these."""
-        hint = self._hint(kind, text, events, self._placed(self._blocks.seqs_at(rows)), without)
+        hint = self._hint(kind, text, events, self._placed(self._blocks.at(rows, self._blocks.seqs)), without)
         if left:
             hint = hint.model_copy(update={"without": left.out_of_order, "enough_without": left.longest})
         self._hints.append(hint)

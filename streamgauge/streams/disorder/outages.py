@@ -19,7 +19,6 @@ from streamgauge.records.manifests import OutageModel
 from streamgauge.streams.disorder.delays import (
     NEVER,
     SELECT_BITS,
-    Delays,
     DelayTable,
     Draws,
     Ticks,
@@ -64,6 +63,7 @@ class Outages:
 
     @property
     def record(self) -> OutageModel:
+        """Outages as a manifest tells of them, besides the table of their lengths."""
         return OutageModel(
             column=self.column,
             partitions=self.partitions,
@@ -83,7 +83,6 @@ class Outages:
 
     @property
     def window(self) -> int:
-        """Length of a window."""
         return max(_LONGEST * self.maximum, _USUAL * self._usual)
 
     @property
@@ -96,6 +95,7 @@ class Outages:
         return max(1, self.lengths.mean + self.ups.mean)
 
     def parts(self, column: pa.ChunkedArray, seq: Ticks, /) -> Ticks:
+        """Hashes of the parts that the column names."""
         if self.partitions:
             in_turns = column.is_null().to_numpy()
             number = np.where(in_turns, seq % self.partitions, partitions_of(column, self.partitions))
@@ -105,6 +105,7 @@ class Outages:
         return hashes
 
     def draw(self, seed: int, seq: Ticks, time: Ticks, parts: Ticks | None, /) -> tuple[Draws, Ticks]:
+        """(selection draw, delay in ticks) of each event. parts: what `parts` gave."""
         if parts is None:
             names = _hashes_of_numbers(max(1, self.partitions))
             part = seq % len(names)
@@ -146,6 +147,10 @@ class Outages:
         share = np.array([of_hash.get(name, WHOLE) for name in names.tolist()], np.int64)[part]
         raised = np.minimum(select.astype(np.int64) * WHOLE // np.maximum(share, 1), NEVER)
         return np.where(share > 0, raised, NEVER).astype(np.uint16)
+
+
+#: models of delays: what they draw for an event is a pure function of the seed and of this event alone
+Delays = DelayTable | Outages
 
 
 def delays_of(spec: DelaySpec, tick: Tick) -> Delays:

@@ -13,8 +13,8 @@ from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import stable_order
 from streamgauge.streams.disorder.chunks import FIRST, LAST, Border, Chunk, Window
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
-from streamgauge.streams.disorder.delays import Delays
 from streamgauge.streams.disorder.generation import Counts, Rest, delayed_rows
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import RowGroup
 
 #: rows of the output that a task may hold at a time, besides a piece; more than a usual chunk has
@@ -97,7 +97,6 @@ def _earliest_half(held: list[list[Counts]], first: int) -> tuple[list[Counts], 
 
 
 def _joined(held: list[list[Counts]]) -> list[Counts]:
-    """Joins columns that are held in parts."""
     return held[0] if len(held) == 1 else [np.concatenate(parts) for parts in zip(*held, strict=True)]
 
 

@@ -75,7 +75,6 @@ class Left:
         return Silence(self.events - seen.row - 1, seen.at, self.largest - seen.at)
 
     def largest_without(self, names: Sequence[Name]) -> int:
-        """Returns the largest time of the parts that are not named."""
         return max((seen.largest for name, seen in self.parts.items() if name not in names), default=BEFORE_ALL)
 
 
@@ -116,7 +115,6 @@ class Bursts:
         return Bursts(self.lead, inner, more.tail)
 
     def all(self) -> Spread:
-        """Numbers of events of all bursts."""
         return self.inner + Spread.of(np.array([size for size in (self.lead, self.tail) if size], np.int64))
 
 

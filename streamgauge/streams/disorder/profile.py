@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.profile import BinnedDelays, Delays, Frequency
-from streamgauge.streams.disorder.definitions import Times, rank_of, running_maximum
+from streamgauge.streams.disorder.definitions import Times, adjacent_descents, rank_of, running_maximum
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _MANTISSA_BITS = 8
@@ -172,15 +172,11 @@ def exact_quantiles(
     """
     ranks = spread.ranks(spread.places() if places is None else places)
     edges = _edges(walk, sorted({bucket for bucket, _ in ranks.values()})) if ranks else {}
-    wanted = {
-        name: _Range(*edges[bucket], place, spread.buckets[bucket]) for name, (bucket, place) in ranks.items()
-    }  # fmt: skip
+    wanted = {name: _Range(*edges[bucket], place, spread.buckets[bucket]) for name, (bucket, place) in ranks.items()}
     while wide := sorted({(r.low, r.high) for r in wanted.values() if r.count > fetched and r.high > r.low}):
         parts = walk(partial(_counts_in, wide))
         counts = dict(zip(wide, np.sum(parts, axis=0), strict=True))
-        wanted = {
-            name: r.cut(counts[r.low, r.high]) if (r.low, r.high) in counts else r for name, r in wanted.items()
-        }  # fmt: skip
+        wanted = {name: r.cut(counts[r.low, r.high]) if (r.low, r.high) in counts else r for name, r in wanted.items()}
     open_ = sorted({(r.low, r.high) for r in wanted.values() if r.high > r.low})
     inside = walk(lambda values: [values[(values >= low) & (values <= high)] for low, high in open_]) if open_ else []
     values = {span: np.concatenate([part[k] for part in inside]) for k, span in enumerate(open_)}
@@ -260,7 +256,7 @@ class Part:
         return cls(
             events=len(times),
             out_of_order=len(delays),
-            descents=int((times[1:] < times[:-1]).sum()),
+            descents=adjacent_descents(times),
             first=int(times[0]),
             last=int(times[-1]),
             delays=Spread.of(delays),

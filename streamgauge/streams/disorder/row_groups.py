@@ -61,7 +61,6 @@ def row_groups(files: Sequence[Path | str]) -> list[RowGroup]:
 
 
 def has_values(files: Sequence[Path | str], column: str) -> bool:
-    """Returns whether any row of the files has a value in the column."""
     return any(read([group], [column]).column(0).null_count < group.rows for group in row_groups(files))
 
 
@@ -70,7 +69,6 @@ def total_rows(groups: Sequence[RowGroup]) -> int:
 
 
 def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
-    """Reads those columns of consecutive row groups."""
     parts = []
     for group in groups:
         with reading_parquet(group.file):

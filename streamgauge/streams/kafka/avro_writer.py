@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +72,7 @@ def _optional(column: pa.Array) -> Iterator[_Part]:
         yield _longs(lengths, given)
         yield _texts(column, lengths)
     elif pa.types.is_floating(column.type):
-        values: Any = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)
+        values = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)
         yield np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(-1, 8), np.where(given, 8, 0)
     else:
         yield _longs(ints(pc.fill_null(column, 0)), given)

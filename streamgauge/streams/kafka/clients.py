@@ -173,7 +173,6 @@ class Topics:
         return gone
 
     def names(self) -> set[str]:
-        """Names of all topics."""
         with broker_errors(self._access, "the topics cannot be listed"):
             return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
 

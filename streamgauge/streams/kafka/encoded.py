@@ -26,6 +26,10 @@ class Encoded:
         self._read = read
 
     def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
+        """Returns a line without its end for each value, and the reason for each value, by place, that is none.
+
+        The line of such a value is what the quarantine shows of it.
+        """
         lines, reasons, read = list[bytes](), dict[int, str](), self._read
         for at, value in enumerate(values):
             try:

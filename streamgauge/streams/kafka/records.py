@@ -148,7 +148,6 @@ def objects(rows: pa.RecordBatch) -> list[bytes]:
 
 
 def _value(column: pa.Array) -> pa.Array:
-    """Values as JSON."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         if pc.any(pc.match_substring_regex(column, _SPECIAL)).as_py():
             return pa.array([json.dumps(text) for text in column.to_pylist()], pa.string())

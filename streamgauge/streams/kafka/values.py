@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.schema_registry import REGISTERED, SchemaRegistry
@@ -11,16 +10,6 @@ from streamgauge.config.topic import Topic
 from streamgauge.streams.kafka import avro
 from streamgauge.streams.kafka.encoded import Encoded, Prefixed, on_one_line
 from streamgauge.streams.kafka.registry import Registry
-
-
-class Decoder(Protocol):
-    """Reads values of one format."""
-
-    def lines(self, values: Sequence[bytes]) -> tuple[list[bytes], dict[int, str]]:
-        """Returns a line without its end for each value, and the reason for each value, by place, that is none.
-
-        The line of such a value is what the quarantine shows of it.
-        """
 
 
 def decoder(topic: Topic) -> Decoder:
@@ -57,3 +46,7 @@ class Line:
         texts = [value.removesuffix(b"\n").removesuffix(b"\r") for value in values]
         reasons = {at: "several lines" for at, text in enumerate(texts) if b"\n" in text}
         return [on_one_line(text) if at in reasons else text for at, text in enumerate(texts)], reasons
+
+
+#: reads values of one format
+Decoder = Encoded | Json | Line

@@ -83,15 +83,7 @@ class LossCount:
             end, last, watermark = end[stays], last[stays], watermark[stays]
 
     def loss(self) -> Loss:
-        """The loss of all events so far."""
         windows = len(self._ends) if self._operator.kind == "window" else None
         counts = self._events, self._of, self._operator.kind, self.rules.pace.cadence, self._partly, windows
         between = tuple(one._events for one in self._at_ends)
         return Loss(*counts, between=(between[0], between[1]) if between else None)
-
-
-def loss(event_us: Ints, arrival_us: Ints, rules: Rules, keys: Ints | None = None, queues: int = 1) -> Loss:
-    """Returns the loss of a whole stream; both times in order of arrival."""
-    count = LossCount(rules, queues)
-    count.add(event_us, arrival_us, keys=keys)
-    return count.loss()

@@ -148,7 +148,6 @@ class _Batch:
     # -- putting columns together
 
     def _valid(self, parts: Iterable[_Rows]) -> pa.Buffer:
-        """Bitmap of the rows that these parts are."""
         key = tuple(rows.code for rows in parts)
         if key not in self._bitmaps:
             mask = self._code == key[0]
@@ -178,9 +177,9 @@ class _Batch:
         return self._part(what, lambda: pool.take(rows.drawn(what, len(pool.lengths))))
 
     def _cut(self, rows: _Rows, what: str, longest: int) -> Texts:
-        return self._part(what, lambda: texts.cut(
-            rows.bits(what), 3 + rows.drawn(f"length of {what}", longest - 3), longest
-        ))  # fmt: skip
+        return self._part(
+            what, lambda: texts.cut(rows.bits(what), 3 + rows.drawn(f"length of {what}", longest - 3), longest)
+        )
 
     # -- columns
 
@@ -265,7 +264,6 @@ class _Batch:
 
     @cached_property
     def _channel(self) -> Ints:
-        """Number of each bid's channel."""
         rows, hot = self._bids, len(texts.HOT_CHANNELS)
         bits = rows.bits("channel")
         of_hot = below(bits << HALF, self._settings.hot_channel_ratio) > 0

@@ -45,7 +45,6 @@ class Beside:
     reasons: dict[str, list[int]]  # why lines are no events -> those lines
 
     def first(self, count: int) -> Beside:
-        """Returns what stands beside the first lines."""
         reasons = {reason: [at for at in lines if at < count] for reason, lines in self.reasons.items()}
         columns = tuple(column.slice(0, count) for column in self.columns)
         return Beside(columns, self.at[:count], {reason: lines for reason, lines in reasons.items() if lines})

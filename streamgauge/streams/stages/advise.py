@@ -18,7 +18,7 @@ from streamgauge.catalog.artifacts import Artifact
 from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Span
-from streamgauge.streams.advice import promise, simulated, windows
+from streamgauge.streams.advice import joins, promise, simulated, windows
 from streamgauge.streams.advice.pieces import Block, Keys, Stream, cut, numbered, tasks
 from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, enough, precision, revisions, rounded_up
@@ -97,7 +97,7 @@ def of_files(
     advice = _Advising(stream, tick, workers.cores).advice(workers, span, asked)
     if question.answers == "join":
         times, keys, _, left = stream.whole()
-        curve = simulated.with_pairs(advice.curve, times, keys, left, question.length)
+        curve = joins.with_pairs(advice.curve, times, keys, left, question.length)
         return advice.model_copy(update={"curve": tuple(curve)})
     return advice
 
@@ -129,8 +129,9 @@ class _Advising:
         if made:
             by_block = [lost for one in seconds for lost in one.by_test]
             spans, sizes = [need.span for need in needs], [block.events for block in self._blocks]
-            rules = [_tested(one, [lost[n] for lost in by_block], sizes, self._share, spans)
-                     for n, one in enumerate(made)]  # fmt: skip
+            rules = [
+                _tested(one, [lost[n] for lost in by_block], sizes, self._share, spans) for n, one in enumerate(made)
+            ]
         asked_tests = rules[len(rules) - len(asked) :] if rules else []
         rules = rules[: len(rules) - len(asked_tests)]
         of_windows = known if self._question.target == "windows_wrong" else None
@@ -172,8 +173,9 @@ class _Advising:
             )
         return _First(late, needs, Panes.merged(panes) if panes else None, keys)
 
-    def _second(self, blocks: list[Block], begin: int, delays: Times, made: list[Choices],
-                known: Panes | None, keys: Keys) -> _Second:  # fmt: skip
+    def _second(
+        self, blocks: list[Block], begin: int, delays: Times, made: list[Choices], known: Panes | None, keys: Keys
+    ) -> _Second:
         lost, in_part, revised = np.zeros((3, len(delays)), np.int64)
         by_test, lacks, waits = list[list[int]](), list[Lacks](), list[Waits]()
         first = promise.first_test(self._tests)
@@ -199,7 +201,6 @@ class _Advising:
     # -- between them
 
     def _windows(self, firsts: Sequence[_First]) -> tuple[Panes | None, Keys]:
-        """Returns all windows of the stream, and the numbers of their keys."""
         keys, parts = Keys(), list[Panes]()
         for one in firsts:
             if one.panes is not None:
@@ -267,15 +268,17 @@ class _Advising:
                 revised=None if revised is None else int(revised[n]),
             )
             if known is not None and wrong is not None and waits is not None:
-                trade = trade.model_copy(update={
-                    "windows": len(known.ends),
-                    "windows_wrong": wrong[n].windows,
-                    "count_error": wrong[n].count_error,
-                    "value_error": wrong[n].value_error,
-                    "wait": windows.wait(waits.times[n]),
-                    "wait_arrival": windows.wait(waits.arrivals[n]) if waits.arrivals else None,
-                    "open_windows": windows.most_open(known, delay + question.allowed_lateness),
-                })  # fmt: skip
+                trade = trade.model_copy(
+                    update={
+                        "windows": len(known.ends),
+                        "windows_wrong": wrong[n].windows,
+                        "count_error": wrong[n].count_error,
+                        "value_error": wrong[n].value_error,
+                        "wait": windows.wait(waits.times[n]),
+                        "wait_arrival": windows.wait(waits.arrivals[n]) if waits.arrivals else None,
+                        "open_windows": windows.most_open(known, delay + question.allowed_lateness),
+                    }
+                )
             yield trade
 
 

@@ -34,7 +34,6 @@ class Parts:
     partitions: int = 1
 
     def blocks(self, groups: Sequence[RowGroup]) -> Iterator[Block]:
-        """Yields the events of each row group with their parts."""
         for group in groups:
             table = read([group], ["event_time", self.column or "seq"])
             if self.column:

@@ -108,15 +108,17 @@ def write_stream(
     schema = stream_schema(given.columns, arrival=given.arrival)
     writer = Writer(
         directory, groups, delay, seed, solution.selection, experiment.duplicated, schema, outputs, source, head,
-        _a_file(groups, cuts),
+        max(1, FILE_ROWS * len(cuts) // max(1, total_rows(groups))),
     )  # fmt: skip
     written = workers.each(shares, writer)
 
     rows, late = sum(w.tally.rows for w in written), sum(w.tally.late for w in written)
     duplicates = sum(w.tally.duplicates for w in written)
     if rows != solution.events or late != solution.aimed:
-        raise UserError(f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
-                        "the events changed while they were read; run again")  # fmt: skip
+        raise UserError(
+            f"{events.path}: found {rows} rows, {late} late, expected {solution.events}, {solution.aimed}; "
+            "the events changed while they were read; run again"
+        )
     texts: dict[str, tuple[str, ...]] = {"csv_files": ()}
     for one in (one for one in stream_texts.FILES if one in outputs):
         names = [name for w in written for name in w.texts[one]]
@@ -164,11 +166,6 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers:
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
     cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
-
-
-def _a_file(groups: list[RowGroup], cuts: list[Chunk]) -> int:
-    """Number of chunks of a Parquet file."""
-    return max(1, FILE_ROWS * len(cuts) // max(1, total_rows(groups)))
 
 
 def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:

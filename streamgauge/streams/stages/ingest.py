@@ -292,7 +292,6 @@ def _place(step: Step) -> Place:
 
 
 def _places(wrote: list[Wrote]) -> list[Place]:
-    """Returns the beginning of each file."""
     places: dict[str, Place] = {}
     for place in (step.place for step in wrote if step.place is not None):
         places.setdefault(place.file, place)

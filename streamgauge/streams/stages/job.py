@@ -73,7 +73,6 @@ class Job:
         return config.Cell(experiment=self.args.experiment, workload=self.args.workload, system=self.args.system)
 
     def succeeded(self, stage: str, **scope: str) -> bool:
-        """True if the stage has succeeded in this run for that scope."""
         last = self.run.latest(stage, **scope)
         return last is not None and last.state == "done"
 

@@ -29,7 +29,6 @@ def measure(workers: Workers, stream: Artifact, experiment: Experiment) -> Liken
 
 
 def compare(file: str, given: Profile, made: StreamManifest, parts: ByPart) -> Likeness:
-    """Compares a stream, and its parts, with a profile by part."""
     if given.by_part is None:
         raise ValueError(f"{file}: a profile without parts")
     scale = PS[given.tick] / PS[made.tick]

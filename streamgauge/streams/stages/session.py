@@ -148,8 +148,10 @@ def check_master(master: str) -> None:
     if threads and int(threads[1]) > _MOST_THREADS:
         raise UserError(f"master: found {master!r}, allowed: local with at most {_MOST_THREADS:,} threads, or local[*]")
     if master == "yarn" and not any(os.environ.get(name) for name in _YARN_CONF):
-        raise UserError(f"master: found yarn, but neither {' nor '.join(_YARN_CONF)} is set; name the folder of its "
-                        "core-site.xml and yarn-site.xml")  # fmt: skip
+        raise UserError(
+            f"master: found yarn, but neither {' nor '.join(_YARN_CONF)} is set; name the folder of its "
+            "core-site.xml and yarn-site.xml"
+        )
     if not master.startswith("spark://"):
         return
     try:

@@ -21,9 +21,9 @@ from streamgauge.config import Source
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.chunks import Chunk
 from streamgauge.streams.disorder.definitions import running_maximum
-from streamgauge.streams.disorder.delays import Delays
 from streamgauge.streams.disorder.duplicates import are_duplicated, with_duplicates
 from streamgauge.streams.disorder.hash import StreamHash
+from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.output import Output, generate_chunk
 from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.disorder.row_groups import RowGroup, read_one, total_rows

@@ -30,7 +30,6 @@ R = TypeVar("R")
 
 
 def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
-    """Reads files into one frame."""
     if not any(isinstance(file, Remote) for file in files):
         # escapes brackets and the like: a path is no pattern
         checked = spark.read.option("parquet.page.verify-checksum.enabled", "true")

@@ -152,8 +152,10 @@ def _gathered(count: int, pipes: list[Connection]) -> list[Any]:
             try:
                 index, result = pipe.recv()
             except EOFError:
-                raise UserError("a process of ours was killed, most likely for lack of memory; "
-                                "give the host more, or name a cluster by --master") from None  # fmt: skip
+                raise UserError(
+                    "a process of ours was killed, most likely for lack of memory; "
+                    "give the host more, or name a cluster by --master"
+                ) from None
             if index is None:
                 metrics.merge(result)
                 working.remove(pipe)

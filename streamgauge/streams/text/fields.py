@@ -39,7 +39,6 @@ class Lines:
         return self._ends - self.offsets[:-1]
 
     def begin_with(self, text: bytes) -> Mask:
-        """True for each line that begins so."""
         beginning = self.lengths >= len(text)
         for at, byte in enumerate(text):
             beginning[beginning] = self.buffer[self.offsets[:-1][beginning] + at] == byte
@@ -51,7 +50,6 @@ class Lines:
         return pa.Array.from_buffers(pa.binary(), self.count, [None, offsets, pa.py_buffer(self.data)])
 
     def not_utf8(self) -> Mask:
-        """True for each line that is not valid UTF-8."""
         bad: Mask = np.zeros(self.count, bool)
         if self.count and self.buffer.max() >= 0x80:
             try:

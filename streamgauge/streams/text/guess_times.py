@@ -154,7 +154,7 @@ def _joinable(columns: Sequence[Sequence[str]], names: Sequence[str | int]) -> I
     """Yields columns that may be parts of a time: up to four of a day's, a clock's, those of a year and an offset."""
 
     def all_shaped(shape: re.Pattern[str]) -> list[int]:
-        return [index for index, values in enumerate(columns) if _shaped(shape, values)]
+        return [k for k, values in enumerate(columns) if values and all(map(shape.fullmatch, values[:20]))]
 
     clocks = [index for index in all_shaped(_CLOCK) if not _LONG_NAME.search(str(names[index]))]
     offsets = [k for k in all_shaped(_OFFSET) if isinstance(names[k], int) or _OFFSET_NAME.search(str(names[k]))]
@@ -168,10 +168,6 @@ def _joinable(columns: Sequence[Sequence[str]], names: Sequence[str | int]) -> I
             yield from ((*parts, more) for more in (clock + 1,) if more in years or more in offsets)
             yield parts
     yield from ((index - 1, index) for index in offsets if index)
-
-
-def _shaped(shape: re.Pattern[str], values: Sequence[str]) -> bool:
-    return bool(values) and all(map(shape.fullmatch, values[:20]))
 
 
 def _numbers(name: str | int, values: list[str], *, hinted: bool) -> Iterator[Time]:
@@ -278,7 +274,6 @@ def _fits(pattern: str, value: str) -> bool:
 
 
 def share(column: TimeColumn, values: Sequence[str]) -> float:
-    """Share of values that are read as times of that column."""
     return _read(column, values)[1]
 
 

@@ -275,7 +275,6 @@ def refuse_array(begin: bytes, where: str) -> None:
 
 
 def keys(value: Mapping[str, object], before: str = "") -> Iterator[str]:
-    """Yields the paths of an object's values."""
     for key, inner in value.items():
         if isinstance(inner, dict):
             yield from keys(inner, f"{before}{key}.")

@@ -195,9 +195,7 @@ def _typed_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout,
         if not rows.writable(flat.field(index).type):
             field = flat.field(index)
             raise UserError(f"{path}: column {field.name} ({field.type}) has no text form; name another column")
-    for column, parts, key in (
-        (source.time, layout.time, "time"), (source.arrival, layout.arrival, "arrival")
-    ):  # fmt: skip
+    for column, parts, key in ((source.time, layout.time, "time"), (source.arrival, layout.arrival, "arrival")):
         if column is not None and len(parts) == 1:
             _check_type(column, flat.field(parts[0]), f"{path}: source.{key}")
     columns = parquet.kept(schema, layout.needed)

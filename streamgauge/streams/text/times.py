@@ -63,7 +63,6 @@ def factors(unit: TimeUnit, tick: Tick) -> tuple[int, int]:
 
 
 def without_year(column: TimeColumn) -> bool:
-    """True for times that have a day but no year."""
     return column.format is not None and yearless(column.format)
 
 

@@ -97,7 +97,6 @@ class Emitter:
         self._waiting.put((read_wall_ns + self._delay_ns, event_wall, offered_wall))
 
     def end_batch(self, position: Position) -> None:
-        """Ends a batch, which goes up to there."""
         self._waiting.put(position)
 
     def epoch(self) -> _Epoch:
@@ -275,7 +274,6 @@ class Service:
 
 
 def _cpus(wired: Wired) -> float:
-    """Number of CPUs on which it works now."""
     try:
         return float(Path(wired.cpus_file).read_text()) if wired.cpus_file else 1.0
     except FileNotFoundError:

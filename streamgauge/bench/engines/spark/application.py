@@ -181,7 +181,6 @@ class Application:
 
 
 def reports_of(query: StreamingQuery) -> list[dict[str, Any]]:
-    """Progress reports of a query."""
     return [json.loads(progress.json) for progress in query.recentProgress]
 
 

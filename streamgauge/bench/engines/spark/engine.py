@@ -44,7 +44,6 @@ def one_watermark(conf: Mapping[str, str]) -> bool:
 
 
 def state_store(system: SparkSettings) -> dict[str, str]:
-    """Spark's settings for the state store of a system."""
     provider = ROCKSDB if system.state_store == "rocksdb" else HDFS
     return {PROVIDER: provider, CHANGELOG: str(system.changelog_checkpointing).lower()}
 

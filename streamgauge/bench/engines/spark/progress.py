@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamgauge.records.trial import EngineBatch
 
 
 def batches_of(reports: Sequence[Mapping[str, Any]], frames: int = 1) -> list[dict[str, Any]]:
@@ -48,12 +51,12 @@ def ends_of(report: Mapping[str, Any], frames: int = 1) -> list[dict[str, int]]:
     return [_offsets(source["endOffset"]) for source in report["sources"][:frames]]
 
 
-def planned_in(checkpoint: Path, frames: int = 1) -> list[dict[str, Any]]:
+def planned_in(checkpoint: Path, frames: int = 1) -> list[EngineBatch]:
     """Lists the micro-batches whose plans a checkpoint on this host keeps, which are the last hundred at least.
 
     What a batch dropped is in no plan.
     """
-    batches = []
+    batches: list[EngineBatch] = []
     for file in sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda one: int(one.name)):
         _, about, *ends = file.read_text().splitlines()
         watermark_ms: int = json.loads(about)["batchWatermarkMs"]
@@ -62,14 +65,14 @@ def planned_in(checkpoint: Path, frames: int = 1) -> list[dict[str, Any]]:
     return batches
 
 
-def joined(*accounts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def joined(*accounts: Sequence[EngineBatch]) -> list[EngineBatch]:
     """Joins accounts of one query that was started again, by batch; a later account replaces what an earlier one says.
 
     A batch that is known from its plan alone has no watermark if the others have none.
     """
-    kept = {int(batch["batch_id"]): dict(batch) for account in accounts for batch in account}
+    kept = {batch["batch_id"]: batch for account in accounts for batch in account}
     if any(batch["watermark_ms"] is None for batch in kept.values()):
-        kept = {number: batch | {"watermark_ms": None} for number, batch in kept.items()}
+        kept = {number: {**batch, "watermark_ms": None} for number, batch in kept.items()}
     return [kept[number] for number in sorted(kept)]
 
 
@@ -83,4 +86,4 @@ def _watermark_ms(report: Mapping[str, Any]) -> int | None:
 
 
 def _wall_s(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return datetime.fromisoformat(text).timestamp()

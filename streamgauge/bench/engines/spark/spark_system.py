@@ -13,7 +13,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, NotRequired, cast
+from typing import IO, Any, NotRequired
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Leader
@@ -69,7 +69,7 @@ class SparkSystem(Adapter):
         self._library: Path | None = None
         self._begun, self._is_rescaled = False, False
         self._setup: TrialSetup | None = None
-        self._before: list[dict[str, Any]] = []  # micro-batches of the trial before the system was killed in it
+        self._before: list[EngineBatch] = []  # micro-batches of the trial before the system was killed in it
         system.jars()
 
     def rules(self, spec: Spec) -> Rules:
@@ -169,7 +169,7 @@ class SparkSystem(Adapter):
         answer = self._ask({"do": "end", "timeout_s": timeout_s}, timeout_s + ANSWER_SECONDS)
         figures: SparkFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._before:
-            figures["batches"] = cast("list[EngineBatch]", joined(self._before, figures.get("batches") or ()))
+            figures["batches"] = joined(self._before, figures.get("batches") or ())
         if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()

@@ -43,7 +43,6 @@ def run(cell_run: CellRun, long_run_s: float = 0.0) -> SearchAnswer:
 
 
 def facts(answer: SearchAnswer) -> dict[str, object]:
-    """Facts of a search for the log of stages."""
     return {
         "rate_events_per_s": answer.sustainable_rate_events_per_s,
         "reason": answer.reason,

@@ -7,13 +7,16 @@ A query is `query(frames, spec) -> frame`: no session, no clock, no writing. Its
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streamgauge.base.plugins import loaded
 from streamgauge.base.schemas import RESERVED
 from streamgauge.bench.engines.spark.queries.nexmark import PLACES
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Counted, Pace, Rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: results that have come out stay: the sink refuses every other mode
 OUTPUT_MODE = "append"
@@ -48,7 +51,7 @@ def place(spec: Spec) -> str:
     return find(spec.query).code_for("spark", PLACES.get(spec.query, f"{__package__}.{spec.query}:query"))
 
 
-def run(frames: list[Any], spec: Spec) -> Any:
+def run(frames: list[DataFrame], spec: Spec) -> DataFrame:
     """The result frame of a query over frames that each hold the whole stream.
 
     A query knows its key and its value by these names alone, so that their own ones cannot clash with what it makes.
@@ -59,10 +62,11 @@ def run(frames: list[Any], spec: Spec) -> Any:
         named = {}
     inner = replace(spec, key="key" if "key" in named else spec.key, value="value" if "value" in named else spec.value)
     assert callable(answer)
-    return answer([_renamed(frame, named, query.columns) for frame in frames], inner)
+    result: DataFrame = answer([_renamed(frame, named, query.columns) for frame in frames], inner)
+    return result
 
 
-def _renamed(frame: Any, named: dict[str, str], columns: tuple[str, ...]) -> Any:
+def _renamed(frame: DataFrame, named: dict[str, str], columns: tuple[str, ...]) -> DataFrame:
     """The frame with the wire's own columns, the query's columns, and these of the workload under other names."""
     if not named:
         return frame

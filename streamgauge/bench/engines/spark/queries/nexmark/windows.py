@@ -92,7 +92,6 @@ def q16(frames: list[DataFrame], spec: Spec) -> DataFrame:
 
 
 def _bids_by(frames: list[DataFrame], spec: Spec, *columns: str) -> GroupedData:
-    """The bids by window and these columns."""
     return timed(frames[0], spec, "bid").groupBy(window(spec).alias("window"), *columns)
 
 
