@@ -240,6 +240,7 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     void = suffered_of("kill", "", [right, wrong])
     why = "its answers were wrong in 1 of 2: at least 1,200 lost"
     assert void.sentence == f"kill: void: {why}"
+    cell_run.directory.mkdir(parents=True)
     RecoveryRun(
         plan=cell_run.plan_key, fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1,
         faults=(void,), no_intervals="it has none",
