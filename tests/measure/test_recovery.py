@@ -21,7 +21,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
-from streamgauge.records.trial import Compared
+from streamgauge.records.trial import Compared, Differing
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -148,7 +148,8 @@ def test_a_fault_takes_two_minutes_at_most_where_the_file_says_nothing_else(tmp_
     usual = timing.USUAL
 
     def seconds(*faults: str) -> int:
-        bench = write_bench(tmp_path, recovery={"rate": 1.0, **({"faults": faults} if faults else {})})
+        section: dict[str, Any] = {"rate": 1.0}
+        bench = write_bench(tmp_path, recovery=section | ({"faults": faults} if faults else {}))
         return round(timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) - 2 * usual.start_s)
 
     assert seconds("kill") <= 120
@@ -211,6 +212,7 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     void = suffered_of("kill", "", [right, wrong])
     why = "its answers were wrong in 1 of 2: at least 1,200 lost"
     assert void.sentence == f"kill: void: {why}"
+    cell_run.directory.mkdir(parents=True)
     RecoveryRun(
         plan=cell_run.plan_key, fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1,
         faults=(void,), no_intervals="it has none",
@@ -221,9 +223,9 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     assert set(figures.values()) == {f"—  void: {why}"}
     assert len(figures) == 3
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
-    [tiles], [costs, trials], [note] = (
-        [one for one in shown if isinstance(one, kind)] for kind in (Tiles, Table, Note)
-    )  # fmt: skip
+    [tiles] = [block for block in shown if isinstance(block, Tiles)]
+    costs, trials = [block for block in shown if isinstance(block, Table)]
+    [note] = [block for block in shown if isinstance(block, Note)]
     assert tiles.tiles[0] == ("system killed: back after", "—", why)
     assert [plain(cell) for cell in costs.rows[0][:5]] == ["system killed", "—", "—", "—", "—"]
     assert [plain(cell) for cell in trials.rows[1]][2:5] == ["—", "—", "—"]
@@ -231,7 +233,7 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
 
 
 def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_looked_for() -> None:
-    each = ({"kind": "missing", "answers": 3}, {"kind": "with other values", "answers": 9})
+    each: list[Differing] = [{"kind": "missing", "answers": 3}, {"kind": "with other values", "answers": 9}]
     compared: Compared = {"wrong": "w", "expected_rows": 10, "reported_rows": 7, "duplicates": 3}
     assert differing(compared | {"differences": {"each": each}}) == (3, 3, True)
     assert differing(compared) == (3, 0, False)

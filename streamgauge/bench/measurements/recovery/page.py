@@ -37,10 +37,10 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     run = records.of_cell(record.cell, "recovery", RecoveryRun)
     if run is None:
         return [Hole("No recovery", records.why(records.status("recovery", **record.cell.model_dump())))]
-    makers: list[Callable[[RecoveryRun], Block]] = [_tiles, _table]
+    makers: list[Callable[[RecoveryRun], Block]] = [_tiles, _table, _not_measured, _trials, _chart]
     if any(one.interval for one in run.faults):
-        makers.append(_intervals)
-    return [attempt("Recovery", make, run) for make in (*makers, _not_measured, _trials, _chart)]
+        makers.insert(2, _intervals)
+    return [attempt("Recovery", make, run) for make in makers]
 
 
 def _name(one: Suffered) -> str:
