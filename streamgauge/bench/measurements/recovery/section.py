@@ -57,7 +57,7 @@ class Recovery(Section):
                     f"checkpoint_intervals: found {interval}, allowed: from {LEAST_S:g} s to {longest_s:.3g} s, which "
                     "is a sixth of `seconds`, so that a checkpoint comes before a fault"
                 )
-        most_s = (1 - LATEST) * self.seconds
+        most_s = self.seconds - LATEST * self.seconds  # exact where it is a whole number
         if self.cut_seconds >= most_s:
             raise ValueError(
                 f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, two thirds of `seconds`, as "
