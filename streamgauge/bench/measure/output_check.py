@@ -16,7 +16,6 @@ from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay, Workload
 from streamgauge.records.driver import DriverFigures
-from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.trial import Compared, StreamSize
 
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ def compared(run: TrialRun, stream: Artifact, fleet: Drivers, replay: Replay, wo
 
 
 def size(stream: Artifact, copies: int) -> StreamSize:
-    """Rows of a whole stream with its copies, and those out of order."""
-    manifest = stream.read(StreamManifest)
-    rows = manifest.events + manifest.duplicates
-    return {"events": copies * rows, "out_of_order": copies * manifest.achieved_out_of_order}
+    """Rows of a whole stream with its copies, and those out of order, if its manifest tells."""
+    late: int | None = stream.manifest.get("achieved_out_of_order")
+    rows = stream.manifest["events"] + stream.manifest.get("duplicates", 0)
+    return {"events": copies * rows, "out_of_order": None if late is None else copies * late}
 
 
 def salted(workload: Workload) -> tuple[str, ...]:

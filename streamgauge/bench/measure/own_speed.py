@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, Mask, ints
 from streamgauge.base.parquet import parquet_file
-from streamgauge.base.units import PS, Tick
+from streamgauge.base.units import PS
 from streamgauge.bench.oracle.late_rows import concerned
 from streamgauge.bench.oracle.session_deals import numbered
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.records.loss import Loss
-from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.partitioner import partitions_of
 from streamgauge.streams.lateness.loss import LossCount
@@ -29,12 +28,11 @@ def own_speed(stream: Artifact, spec: Spec, rules: Rules, queues: int = 1, parti
 
     queues: those over which the driver deals the events, in turn or by the keys in the column partition_by.
     """
-    manifest = stream.read(StreamManifest)
     if rules.kind == "never":
-        return Loss(0, manifest.events, rules.kind, rules.pace.cadence)
+        return Loss(0, stream.manifest["events"], rules.kind, rules.pace.cadence)
     count, pieces = LossCount(rules, queues), _pieces(stream, spec, partition_by)
     for rows in [pa.concat_tables(pieces).combine_chunks()] if rules.by_key else pieces:
-        event_us, arrival_us = (_us(rows, name, manifest.tick) for name in ("event_time", "ingestion_time"))
+        event_us, arrival_us = (_us(rows, name, stream.manifest["tick"]) for name in ("event_time", "ingestion_time"))
         read, narrow = (None, None) if rules.kind == "tolerance" else _taken(rows, event_us, spec, rules)
         keys = numbered(rows[str(spec.key)]) if rules.by_key else None
         queue = None if partition_by is None else partitions_of(rows[partition_by], queues)
@@ -54,7 +52,7 @@ def _pieces(stream: Artifact, spec: Spec, partition_by: str | None) -> Iterator[
                 yield pa.table(batch)
 
 
-def _us(rows: pa.Table, column: str, tick: Tick) -> Ints:
+def _us(rows: pa.Table, column: str, tick: str) -> Ints:
     """A column of times, rounded down to µs as an engine sees them."""
     ticks = ints(rows[column].chunk(0)) if rows.num_rows else np.zeros(0, np.int64)
     return ticks // (PS["us"] // PS[tick])
