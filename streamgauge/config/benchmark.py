@@ -132,7 +132,7 @@ class Benchmark(Model):
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
         for name in self.release.compare if self.release else ():
-            if getattr(self, name, name) is None:
+            if name in type(self).model_fields and name not in self.sections:
                 raise ValueError(f"release.compare: found {name}, allowed: with a section {name}")
         if (catchup := self.catchup) is not None and catchup.behind_s <= (bound_s := self.search.max_age.seconds):
             raise ValueError(

@@ -113,11 +113,11 @@ class Cluster:
         asked = self.ask("POST", f"/jobs/{job}/stop", given)["request-id"]
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            told = self.ask("GET", f"/jobs/{job}/savepoints/{asked}")
-            if told["status"]["id"] == "COMPLETED":
-                if place := told["operation"].get("location"):
+            savepoint = self.ask("GET", f"/jobs/{job}/savepoints/{asked}")
+            if savepoint["status"]["id"] == "COMPLETED":
+                if place := savepoint["operation"].get("location"):
                     return str(place)
-                trace = str(told["operation"].get("failure-cause", {}).get("stack-trace", "no reason given"))
+                trace = str(savepoint["operation"].get("failure-cause", {}).get("stack-trace", "no reason given"))
                 raise UserError(f"systems.{self._system.name}: Flink made no savepoint: {trace.splitlines()[0]}")
             time.sleep(0.05)
         raise UserError(f"systems.{self._system.name}: Flink made no savepoint within {patience_s:.0f} s")

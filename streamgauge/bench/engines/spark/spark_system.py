@@ -228,9 +228,9 @@ class SparkSystem(Adapter):
 
     def vitals(self) -> dict[str, float]:
         """Returns memory, files, heap of the driver, and state; without memory and files on a cluster."""
-        told: dict[str, float] = self._ask({"do": "vitals"}, ANSWER_SECONDS).get("vitals", {})
+        vitals: dict[str, float] = self._ask({"do": "vitals"}, ANSWER_SECONDS).get("vitals", {})
         local = self._session is not None and self._system.master.startswith("local")
-        return {**told, **(self._session.vitals() if local and self._session is not None else {})}
+        return {**vitals, **(self._session.vitals() if local and self._session is not None else {})}
 
     def alive(self) -> bool:
         if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
