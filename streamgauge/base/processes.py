@@ -15,6 +15,7 @@ from types import FrameType
 import psutil
 
 from streamgauge.base import guard
+from streamgauge.base.errors import Stopped
 
 #: times at which processes started are as exact as the kernel's tick, seconds
 _CLOCK_S = 0.1
@@ -189,11 +190,20 @@ def postponed() -> Iterator[list[int]]:
 def stoppable() -> Iterator[None]:
     """Turns SIGINT, SIGTERM and SIGHUP into a KeyboardInterrupt, so that `finally` blocks run.
 
-    SIGINT needs it too: a shell starts background jobs with SIGINT ignored.
+    SIGINT needs it too: a shell starts background jobs with SIGINT ignored. A library that is interrupted may raise an
+    error of its own, such as an import that failed; this becomes a KeyboardInterrupt, too.
     """
+    interrupted = False
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
         raise KeyboardInterrupt
 
     with _handled(interrupt):
-        yield
+        try:
+            yield
+        except Exception as problem:
+            if interrupted and not isinstance(problem, Stopped):
+                raise KeyboardInterrupt from problem
+            raise

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
 
-from streamgauge.base.processes import Child
+from streamgauge.base.errors import Stopped
+from streamgauge.base.processes import STOPS, Child, stoppable
 
 
 def test_a_child_gets_its_task_and_ends_with_its_input() -> None:
@@ -33,3 +36,27 @@ def test_a_child_that_does_not_heed_the_end_of_its_input_is_killed() -> None:
     assert child.end(0.5) == ""
     assert child.returncode == -9
     assert time.monotonic() - began < 30
+
+
+def interrupted(number: int, error: Exception) -> None:
+    """Is interrupted by a signal, and makes an error of its own of it."""
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt:
+        raise error from None
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_library_that_makes_an_error_of_a_signal_is_stopped_all_the_same(number: int) -> None:
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        interrupted(number, ImportError("numpy failed to import"))
+
+
+def test_a_command_says_itself_how_far_it_was_stopped() -> None:
+    with pytest.raises(Stopped, match="nothing was written"), stoppable():
+        interrupted(signal.SIGTERM, Stopped("stopped; nothing was written"))
+
+
+def test_an_error_without_a_signal_stays_what_it_is() -> None:
+    with pytest.raises(ImportError), stoppable():
+        raise ImportError("numpy failed to import")
