@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from streamgauge.bench.measurements import AFTER_SEARCH, MEASUREMENTS, package_of
+from streamgauge.bench.measurements import AFTER_SEARCH, MEASUREMENTS, Section, package_of
 from streamgauge.config import Benchmark
 
 Scope = Literal["benchmark", "workload", "experiment", "cell", "pair"]
@@ -112,11 +112,15 @@ def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
     ]
 
 
-def _reads(stage: Stage, outside: tuple[Stage, ...], sections: Container[str], *, in_turns: bool) -> tuple[str, ...]:
+def _reads(
+    stage: Stage, outside: tuple[Stage, ...], sections: Mapping[str, Section], *, in_turns: bool
+) -> tuple[str, ...]:
     """Kinds that a stage of a run reads. Where cells take turns, the stage turns writes what some measurements do."""
     turned = _TURNED if in_turns and stage.is_measurement else ()
-    asked = [kind for kind in stage.reads if kind not in MEASUREMENTS.built_in or kind in sections]
-    reads = dict.fromkeys("turns" if kind in turned else kind for kind in asked)
+    left_out = {*MEASUREMENTS.built_in} - {*sections}
+    if stage.is_measurement and not sections[stage.name].searches:
+        left_out.add("search")
+    reads = dict.fromkeys("turns" if kind in turned else kind for kind in stage.reads if kind not in left_out)
     others = [one.writes for one in outside] if {*MEASUREMENTS.built_in} <= {*stage.reads} else []
     return (*reads, *others)
 

@@ -47,6 +47,16 @@ def test_only_what_must_succeed_before_is_submitted_and_once(only: str | None, s
     assert [" ".join([stage.name, *scope.values()]) for stage, scope in tasks(BENCHMARK, only)] == submitted
 
 
+@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("name", ["catchup", "recovery", "soak"])
+def test_what_names_its_rate_needs_no_search(name: str, in_turns: bool) -> None:
+    before = ["ingest", "generate", "validate"]
+    for section, searches in (({"rate": 1000}, []), ({}, ["turns" if in_turns else "search"])):
+        given = {**FILE, "search": {"in_turns": in_turns}, name: section}
+        steps = tasks(parse(Benchmark, given, "test"), name)
+        assert list(dict.fromkeys(stage.name for stage, _ in steps)) == [*before, *searches, name]
+
+
 def test_what_measures_has_a_process_of_its_own_and_the_page_goes_on_in_it() -> None:
     groups = together([*tasks(BENCHMARK, None), *tasks(BENCHMARK, "generate")])
     assert [[stage.name for stage, _ in group] for group in groups] == [

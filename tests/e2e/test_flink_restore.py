@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.replay import load_stream, offered_rows
@@ -36,7 +38,7 @@ WORKLOADS = {
     "windowed": Workload.model_validate(
         {"query": "windowed_aggregation", "window": "1s", "watermark": "500ms", **ABOUT}
     ),
-    "stateless": Workload.model_validate({"query": "passthrough", **ABOUT}),
+    "sql": Workload.model_validate({"query": "chained_windows", "window": "1s", "watermark": "500ms", **ABOUT}),
 }
 
 
@@ -85,6 +87,19 @@ def test_from_one_subtask_to_two(cluster: Cluster, stream: Path, tmp_path: Path,
     found = check(rows, figures, [report["body"] for report in seen["reports"]], spec, queries.rules(spec))
     assert (found.wrong, found.expected_late, rows.num_rows) == (None, 0, COUNT)
     assert found.reported_rows == found.expected_rows > 5
+
+
+def test_a_job_that_cannot_go_on_says_why(one_flink: Proxied, stream: Path, tmp_path: Path) -> None:
+    windowed, sql = WORKLOADS.values()
+    with Fleet(stream, Replay(), tick="ns", columns=COLUMNS) as fleet, Connection(fleet.endpoints[0]) as talk:
+        talk.open("a", RATE, COUNT / RATE, beyond_us=0)
+        setup = TrialSetup("a", fleet.endpoints, windowed, COLUMNS, "ns", tmp_path, RATE)
+        one_flink.begin_trial(setup)
+        one_flink._setup = replace(setup, workload=sql)
+        with pytest.raises(UserError, match="Cannot map checkpoint/savepoint state for operator"):
+            one_flink.rescale()
+        assert one_flink.alive(), one_flink.failure
+        assert one_flink.end_trial(0)["failure"] is None
 
 
 def stopped_with_savepoint(cluster: Cluster, job: str, folder: Path) -> str:

@@ -34,6 +34,7 @@ def test_the_course_after_a_strike() -> None:
     handed = samples((1, 0.1, 10), (2, 0.1, 20), (5.5, 3.5, 30), (7, 0.6, 90), (7.5, 0.3, 95), (11, 0.3, 120))
     assert course(handed, clock, 2.0, 0.5) == Course(3.5, 5.5, 3.5)
     assert course(handed, clock, 2.0, 9.0) == Course(3.5, 3.5, 3.5), "it was never beyond the bound"
+    assert course(handed, clock, 1.0, 9.0, away_s=2.0) == Course(4.5, 4.5, 3.5), "until 2 s the old query took rows"
     assert course(handed[:2], clock[:3], 2.0, 0.5) == Course(None, None, 3.0)
     assert course(handed[:5], clock[:5], 2.0, 0.5) == Course(3.5, None, 3.5), "who knows whether it stays?"
     last = samples((8, 5.0, 20))  # which the driver adds at the end

@@ -28,6 +28,7 @@ from streamgauge.bench.measure.cell import ReadyCell, ready
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import one_ladder
+from streamgauge.bench.measurements import RatedSection
 from streamgauge.bench.measurements.catchup.record import Repeat
 from streamgauge.bench.measurements.catchup.stage import refuse_backlog, repeat_of, repeated
 from streamgauge.bench.measurements.latency.stage import figures_of
@@ -237,15 +238,15 @@ class _Check:
 
     def _once(self, pair: tuple[str, str], side: Side, name: str) -> list[Result]:
         """The figures of a measurement of one side, at the rate of the check; none, with a warning, if it cannot be."""
-        benchmark, section = self.benchmark, self.benchmark.sections[name]
-        if "rate" in type(section).model_fields:
+        section = self.benchmark.sections[name]
+        if isinstance(section, RatedSection):
             section = section.model_copy(update={"rate": self.settings.rate})
-            benchmark = benchmark.model_copy(update={name: section})
+        benchmark = self.benchmark.model_copy(update={name: section})
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
         log.info("%s, %s: %s", cell.name, side, name)
         try:
-            if name == "scaling":  # its windows are planned by what a search has found
+            if section.searches:
                 measure("search", cell_run)
             measure(name, cell_run)
             return [one for one in results.read(cell_run.run_directory) if one.metric.startswith(f"{name}_")]

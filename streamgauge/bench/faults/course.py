@@ -22,10 +22,18 @@ class Course:
 
 
 def course(
-    hand_overs: Sequence[Sample], clock: Sequence[Sample], struck_s: float, bound_s: float, stays_s: float = STAYS_S
+    hand_overs: Sequence[Sample],
+    clock: Sequence[Sample],
+    struck_s: float,
+    bound_s: float,
+    stays_s: float = STAYS_S,
+    away_s: float = 0.0,
 ) -> Course:
-    """Reads it from the samples at hand-overs of rows, and from those by the clock; both are in the order of time."""
-    after = [one for one in taking(_looks(hand_overs)) if one[0] > struck_s]
+    """Reads it from the samples at hand-overs of rows, and from those by the clock; both are in the order of time.
+
+    away_s: what was taken before that instant, was taken by a query that had yet to stop.
+    """
+    after = [one for one in taking(_looks(hand_overs)) if one[0] > max(struck_s, away_s)]
     watched = [one for one in _looks(clock) if one[0] > struck_s]
     peak_age_s = max((age_s for _, age_s, _ in (*after, *watched)), default=0.0)
     if not after:

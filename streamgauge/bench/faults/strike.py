@@ -33,6 +33,11 @@ class Strike:
         self.resumed_s: float | None = None
         self._links: tuple[Link, ...] = ()
 
+    @property
+    def away_s(self) -> float:
+        """When the old query had stopped, in seconds since the start: one that is rescaled goes on until then."""
+        return (self.resumed_s if self.fault == "rescale" else self.struck_s) or 0.0
+
     @contextmanager
     def between(self, endpoints: tuple[Endpoint, ...]) -> Iterator[tuple[Endpoint, ...]]:
         """Yields the endpoints that the system is given in this trial: those of links, if they shall be cut."""

@@ -11,7 +11,7 @@ from typing import cast
 
 from streamgauge.base.live import about
 from streamgauge.bench.faults import course
-from streamgauge.bench.measurements import OwnSection, function_of, package_of
+from streamgauge.bench.measurements import OwnSection, RatedSection, function_of, package_of
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
 from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
@@ -189,8 +189,8 @@ def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
     fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
     beside = [_measurement_seconds(name, benchmark, pace) for name in settings.beside]
-    beside += [search_seconds(benchmark, pace)] if "scaling" in settings.beside else []
-    once = 2 * len(_pairs(benchmark)) * sum(beside)
+    searches = sum(not isinstance(benchmark.sections[name], RatedSection) for name in settings.beside)
+    once = 2 * len(_pairs(benchmark)) * (sum(beside) + searches * search_seconds(benchmark, pace))
     return pace.start_s + answers + fixed + once + _ladders_seconds(benchmark, pace)
 
 

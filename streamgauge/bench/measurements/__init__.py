@@ -54,13 +54,30 @@ class MeasurementPackage:
     blocks: str  # (Records, CellRecord) -> blocks for the cell on the run's page
     records: Mapping[str, str]  # by name: a Record each; that of the measurement's own name is NAME.json of a cell
     does: str = ""  # for the table of stages
-    needs: tuple[str, ...] = AFTER_SEARCH  # what its stage reads
+    needs: tuple[str, ...] = AFTER_SEARCH  # what its stage reads; no search, if the section needs none
     seconds: str = ""  # (Benchmark, Pace) -> estimated seconds for a cell
     in_turns: bool = False  # where cells take turns, the stage turns measures it
 
 
 class Section(Model):
     """Settings of a measurement: the section of the benchmark file that bears its name."""
+
+    @property
+    def searches(self) -> bool:
+        """False if the measurement needs no rate that a search finds."""
+        return True
+
+
+class RatedSection(Section):
+    """Settings of a measurement at one rate: the one that they name, or a fraction of the sustainable one."""
+
+    rate: PositiveFloat | None = Field(
+        default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
+    )
+
+    @property
+    def searches(self) -> bool:
+        return self.rate is None
 
 
 class OwnSection(Section):

@@ -25,6 +25,7 @@ from streamgauge.bench.engines.processes import Session
 START_SECONDS = 120.0
 FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
 _LATE = "numlaterecordsdropped"  # of a join also with left and right before it
+_RAISED = re.compile(r"(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused)(?:: .*)?)$")
 _HEAP = ("Status.JVM.Memory.Heap.Used", "Status.JVM.Memory.Heap.Max")
 Json = dict[str, Any]
 #: starts both, and the task manager again whenever it dies, as a resource manager would
@@ -103,9 +104,7 @@ class Cluster:
         """Cause of a job's failure: the innermost exception, in one line."""
         history = self.ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
         entries = history.get("exceptionHistory", {}).get("entries") or [{}]
-        trace = str(entries[0].get("stacktrace") or "no reason given")
-        causes = re.findall(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused): .*)$", trace, re.MULTILINE)
-        return (causes[-1] if causes else trace.splitlines()[0])[:300]
+        return _innermost(entries[0].get("stacktrace"))
 
     def stop_job(self, job: str, patience_s: float = 60.0) -> str:
         """Stops a job with a savepoint; returns its place. Raises UserError with Flink's reason if it does not stop."""
@@ -117,8 +116,8 @@ class Cluster:
             if savepoint["status"]["id"] == "COMPLETED":
                 if place := savepoint["operation"].get("location"):
                     return str(place)
-                trace = str(savepoint["operation"].get("failure-cause", {}).get("stack-trace", "no reason given"))
-                raise UserError(f"systems.{self._system.name}: Flink made no savepoint: {trace.splitlines()[0]}")
+                why = _innermost(savepoint["operation"].get("failure-cause", {}).get("stack-trace"))
+                raise UserError(f"systems.{self._system.name}: Flink made no savepoint: {why}")
             time.sleep(0.05)
         raise UserError(f"systems.{self._system.name}: Flink made no savepoint within {patience_s:.0f} s")
 
@@ -156,9 +155,8 @@ class Cluster:
         except (urllib3.exceptions.HTTPError, ValueError) as problem:
             raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
         if answer.status >= 400:
-            lines = [line for text in content.get("errors", []) for line in str(text).splitlines()]
-            causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
-            raise UserError(f"systems.{self._system.name}: {(causes or lines or [str(answer.status)])[-1]}")
+            errors = "\n".join(map(str, content.get("errors", [])))
+            raise UserError(f"systems.{self._system.name}: {_innermost(errors or str(answer.status))}")
         return content
 
     def exit_code(self) -> int | None:
@@ -236,6 +234,13 @@ class Cluster:
         file.touch(0o600)  # it may hold secrets
         file.chmod(0o600)
         file.write_text(text)
+
+
+def _innermost(trace: str | None) -> str:
+    """The innermost exception of a stack trace, in one line."""
+    lines = (trace or "no reason given").splitlines()
+    causes = [one[1] for one in map(_RAISED.match, lines) if one]
+    return (causes or lines)[-1][:500]
 
 
 def _environment() -> dict[str, str]:

@@ -147,7 +147,7 @@ class FlinkSystem(Answering):
 
     def _go_on(self, saved: str | None) -> None:
         """Starts the trial's job again, from that place."""
-        setup, self._is_resumed = self._setup, True
+        setup, self._is_resumed, self._job = self._setup, True, ""  # the job that was stopped has not failed
         assert setup is not None, "begin a trial first"
         assert self._cluster is not None, "begin a trial first"
         spec = Spec.of(setup.workload, setup.columns, whole=True)

@@ -59,7 +59,9 @@ class FlinkSettings(System):
 
     engine: Literal["flink"] = Field(description="Apache Flink, row by row")
     flink_home: str | None = Field(default=None, description="folder of Flink, if it is not the one of `make flink`")
-    parallelism: Annotated[int, Field(gt=0, le=100)] = Field(default=1, description="subtasks of each operator")
+    parallelism: Annotated[int, Field(gt=0, le=100)] = Field(
+        default=1, description="subtasks of each operator; before a key no more than queues"
+    )
     state_store: Literal["hdfs", "rocksdb"] = Field(
         default="hdfs", description="state store: rocksdb, or hdfs, which keeps state on the task manager's heap"
     )

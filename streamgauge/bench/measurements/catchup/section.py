@@ -6,14 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamgauge.base.field_types import PositiveFloat
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import RatedSection
 
 #: it is live for good after so many seconds more than the allowed age
 STAYS_S = 5.0
 
 
-class Catchup(Section):
+class Catchup(RatedSection):
     """A backlog that a standstill leaves, and the events that go on meanwhile."""
 
     minutes: Annotated[float, Field(gt=0, le=24 * 60)] = Field(
@@ -21,9 +20,6 @@ class Catchup(Section):
     )
     fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.5, description="fraction of the sustainable rate at which events come"
-    )
-    rate: PositiveFloat | None = Field(
-        default=None, description="events/s that come, whatever the search found; no fraction of its rate then"
     )
     repeats: Annotated[int, Field(ge=1, le=20)] = Field(
         default=3, description="fresh systems that are measured; from 2 on there is an interval"

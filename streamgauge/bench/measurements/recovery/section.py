@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from streamgauge.base.field_types import Delay, PositiveFloat
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import RatedSection
 
 Kind = Literal["kill", "restart", "cut", "rescale"]
 #: within these parts of a trial its fault comes
@@ -16,14 +16,11 @@ EARLIEST, LATEST = 1 / 6, 1 / 3
 LEAST_S = 0.1
 
 
-class Recovery(Section):
+class Recovery(RatedSection):
     """Faults in the middle of trials at one rate."""
 
     fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.6, description="fraction of the sustainable rate that is offered"
-    )
-    rate: PositiveFloat | None = Field(
-        default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
     )
     seconds: Annotated[float, Field(ge=5, le=24 * 3600)] = Field(
         default=60.0, description="length of a trial at most; its fault comes in its second sixth"

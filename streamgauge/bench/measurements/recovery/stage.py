@@ -111,7 +111,8 @@ def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:
     """True once the system has been back for longer than the allowed age."""
     if strike.resumed_s is None:
         return False
-    return course(so_far.samples, so_far.clock, strike.struck_s or 0.0, bound_s, bound_s + STAYS_S).back_s is not None
+    struck_s, stays_s = strike.struck_s or 0.0, bound_s + STAYS_S
+    return course(so_far.samples, so_far.clock, struck_s, bound_s, stays_s, strike.away_s).back_s is not None
 
 
 def instants(section: Recovery, fault: Kind) -> list[float]:
@@ -127,7 +128,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
     if strike.struck_s is None or not seen.clock:
         return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
-    after = course(seen.samples, seen.clock, strike.struck_s, bound_s)
+    after = course(seen.samples, seen.clock, strike.struck_s, bound_s, away_s=strike.away_s)
     invalid = invalid or _unknown(measured, after)
     lost, doubled, by_key = differing(check)
     ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)

@@ -6,11 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamgauge.base.field_types import PositiveFloat
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import RatedSection
 
 
-class Soak(Section):
+class Soak(RatedSection):
     """A long run at one rate, which shows what grows."""
 
     fraction: Annotated[float, Field(gt=0, le=1)] = Field(
@@ -21,9 +20,6 @@ class Soak(Section):
     )
     every_seconds: Annotated[float, Field(ge=0.5, le=600)] = Field(
         default=2.0, description="time between two samples of memory, state, files and disk"
-    )
-    rate: PositiveFloat | None = Field(
-        default=None, description="events/s that are offered, whatever the search found; no fraction of its rate then"
     )
 
     @property

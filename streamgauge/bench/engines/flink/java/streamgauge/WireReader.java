@@ -18,7 +18,6 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.eventtime.Watermark;
 import org.apache.flink.api.connector.source.ReaderOutput;
-import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SourceReader;
 import org.apache.flink.core.io.InputStatus;
 
@@ -61,8 +60,6 @@ final class WireReader implements SourceReader<Event, Split> {
     private int at; // within the current rows
     private long watermarkMs = NONE;
     private long markNumber;
-    private boolean idle;
-    private volatile boolean dealt; // every queue has its reader
 
     WireReader(Spec spec, int subtask) {
         this.spec = spec;
@@ -99,13 +96,6 @@ final class WireReader implements SourceReader<Event, Split> {
     public InputStatus pollNext(ReaderOutput<Event> output) throws Exception {
         if (failure != null) {
             throw failure;
-        }
-        if (splits.isEmpty()) {
-            if (dealt && !idle) { // not before: the others' watermark would pass a queue that is still on its way
-                output.markIdle();
-                idle = true;
-            }
-            return InputStatus.NOTHING_AVAILABLE;
         }
         if (current == null) {
             current = fetched.poll();
@@ -314,12 +304,6 @@ final class WireReader implements SourceReader<Event, Split> {
             failure = problem;
             available.complete(null);
         }
-    }
-
-    @Override
-    public void handleSourceEvents(SourceEvent told) {
-        dealt = true;
-        available.complete(null);
     }
 
     @Override

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
-import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SourceReader;
 import org.apache.flink.api.connector.source.SourceReaderContext;
 import org.apache.flink.api.connector.source.SplitEnumerator;
@@ -56,11 +55,6 @@ final class WireSource implements Source<Event, Split, List<Split>> {
         return new Split.ListSerializer();
     }
 
-    /** Tells a reader that it will get no queue besides those it has. */
-    private static final class Dealt implements SourceEvent {
-        private static final long serialVersionUID = 1;
-    }
-
     /**
      * Deals the queues out in turns, each once; there are never more, and none ends. So `signalNoMoreSplits` is never
      * right: a reader would end, and after a restart with other readers the queues of its checkpoint with it.
@@ -96,7 +90,6 @@ final class WireSource implements Source<Event, Split, List<Split>> {
                     left.remove(split);
                 }
             }
-            context.sendEventToSourceReader(subtask, new Dealt()); // it comes after the queues
         }
 
         @Override
