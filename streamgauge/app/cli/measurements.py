@@ -247,7 +247,7 @@ def search(
         low, high = claim.interval
         typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
     typer.echo(f"claim             {claim.sentence}")
-    typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
+    typer.echo(f"proof trials      caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
     typer.echo(f"output            {OUTPUT[answer.correct]}")
     typer.echo(f"reason            {answer.reason}")
     typer.echo(f"lost              {loss.sentence}")

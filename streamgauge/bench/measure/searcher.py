@@ -280,13 +280,13 @@ class Searcher:
 
 
 def one_ladder(bench: ReadyCell, settings: Search, token: int) -> SearchAnswer:
-    """The answer of the ladder of one fresh process, without recovery trials."""
+    """The answer of the ladder of one fresh process, without proof trials."""
     bench.stop()
     return Searcher(bench, settings.model_copy(update={"processes": 1, "proof_steps": 0}), token).run()
 
 
 def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Doubt, ...]:
-    """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
+    """Returns a doubt if the machine was faster or slower after a proof trial than in the ladder (both in units/s).
 
     A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
     """
@@ -297,7 +297,7 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Dou
     if max(then, now) <= min(then, now) * (1 + YARDSTICK_TOLERANCE):
         return ()
     sentence = (
-        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a recovery trial: "
+        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a proof trial: "
         "something else ran on the system's CPUs; search again"
     )
     return (Doubt("machine's speed", sentence),)

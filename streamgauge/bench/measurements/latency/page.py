@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
-from streamgauge.results.report import recovery_charts, trials
+from streamgauge.results.report import proof_charts, trials
 from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Hole, Table, Text, attempt, count, number
 from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.model import settled_age, typical
@@ -134,7 +134,7 @@ def _correctness(runs: list[LatencyRun]) -> Table:
     """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
     rows: list[list[Cell]] = []
     for run in runs:
-        correct = recovery_charts.OUTPUT.get(run.correct, recovery_charts.NOT_COMPARED)
+        correct = proof_charts.OUTPUT.get(run.correct, proof_charts.NOT_COMPARED)
         rows.append(
             [
                 load_of(run),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.search.record import SearchAnswer
-from streamgauge.results.report import ladder_charts, recovery_charts, trials
+from streamgauge.results.report import ladder_charts, proof_charts, trials
 from streamgauge.results.report.blocks import (
     MISSING,
     Block,
@@ -39,8 +39,8 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
             shown.append(attempt("What each process showed", ladder_charts.processes, record))
     if record.trials:
         shown += [
-            attempt("Recovery trials", recovery_charts.ages, record.trials),
-            attempt("Recovery trials", recovery_charts.table, record),
+            attempt("Proof trials", proof_charts.ages, record.trials),
+            attempt("Proof trials", proof_charts.table, record),
         ]
         if any(trials.batches_of(trial) for trial in record.trials):
             shown.append(attempt("Batches over time", trials.batch_durations, record.trials))
@@ -95,7 +95,7 @@ def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
     tiles = []
     for label, rate in (("caught up at", below), ("fell behind at", above)):
         remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
-        tiles.append((label, number(rate), remark or ("events/s" if rate else "no recovery trial was clear")))
+        tiles.append((label, number(rate), remark or ("events/s" if rate else "no proof trial was clear")))
     return tiles
 
 

@@ -1,4 +1,4 @@
-"""Recovery trials: each begins with a backlog and shows whether the system catches up at its rate."""
+"""Proof trials: each begins with a backlog and shows whether the system catches up at its rate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXPECTED = {"below": "sustainable", "above": "unsustainable"}
 
 
 def table(record: CellRecord) -> Table:
-    """Table of the recovery trials: the rate offered, the verdict and its reason, the output."""
+    """Table of the proof trials: the rate offered, the verdict and its reason, the output."""
     rows: list[list[Cell]] = [
         [
             name_of(trial, nth),
@@ -34,7 +34,7 @@ def table(record: CellRecord) -> Table:
         for nth, trial in enumerate(record.trials, 1)
     ]
     columns = ["trial", "offered", "events/s", "of the rate", "behind at first", "verdict", "reason", "output"]
-    return Table(columns, rows, "Recovery trials", cards=True)
+    return Table(columns, rows, "Proof trials", cards=True)
 
 
 def _verdict(trial: MeasuredTrial) -> Text:
@@ -47,7 +47,7 @@ def _verdict(trial: MeasuredTrial) -> Text:
 
 def ages(trials: Sequence[MeasuredTrial]) -> Chart:
     """Charts the age over the time since the first sample, one line per trial."""
-    title = "Recovery trials: age of the oldest waiting event"
+    title = "Proof trials: age of the oldest waiting event"
     return over_time(trials, _ages, title, "age (s)", since="first sample")
 
 
