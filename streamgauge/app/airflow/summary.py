@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.base.console import Console
+from streamgauge.base.words import first_of
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
@@ -51,6 +52,8 @@ def _lines(records: Records) -> Iterator[str]:
     costs = in_cpus(records)
     for cell in records.cells:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
+        if cell.wrong:
+            yield f"{name}: answers were wrong in {first_of(cell.wrong)}"
         yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
         if name in costs:
             yield f"{name}: {costs[name].sentence}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.bench.measurements.recovery.section import Kind
-from streamgauge.records.record import Part, Record
+from streamgauge.records.answered import Answered
+from streamgauge.records.record import Part
 from streamgauge.records.spread import Spread
 
 
@@ -126,7 +127,7 @@ class Suffered(Part):
         return f"{self.name}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
 
 
-class RecoveryRun(Record):
+class RecoveryRun(Answered):
     """Content of recovery.json."""
 
     plan: str
@@ -138,3 +139,7 @@ class RecoveryRun(Record):
     faults: tuple[Suffered, ...] = ()
     no_intervals: str = ""  # why it was not measured at the intervals of checkpoints that were asked for
     software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {one.name: one.correct for one in self.faults if not one.unmeasurable}
