@@ -97,7 +97,7 @@ def test_without_proof_the_tiles_say_so(records: Records) -> None:
         part(rewrite(records, "ordered.sum.hdfs/search.json", lambda s: s.update(unproven)), "ordered.sum.hdfs")
     )
     assert shown["caught up at"] == shown["fell behind at"] == ("—", "no proof trial was clear")
-    assert shown["sustainable rate"][1] == f"events/s; The rate is only estimated: {reason}."
+    assert shown["sustainable rate"][1] == f"events/s. The rate is only estimated: {reason}."
 
 
 def test_windows_are_points_over_their_rows_with_the_fitted_line_and_the_limit(records: Records) -> None:

@@ -6,14 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from streamgauge.records.trial import MeasuredTrial
 from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text, number, share
+from streamgauge.results.report.measured import answers
 from streamgauge.results.report.run_records import CellRecord
 from streamgauge.results.report.trials import name_of, outcome_of, over_time, said
 
-OUTPUT: dict[object, Text] = {
-    True: Text("right", "good", hint="it equals DuckDB's answer"),
-    False: Text("wrong", "bad", hint="it differs from DuckDB's answer: the figure is void"),
-}
-NOT_COMPARED = Text("not compared", "open")
 #: what a trial on this side of the estimate should show
 _EXPECTED = {"below": "sustainable", "above": "unsustainable"}
 
@@ -29,7 +25,7 @@ def table(record: CellRecord) -> Table:
             number(trial.behind_s, "s"),
             _verdict(trial),
             trial.observation.invalid or trial.reason,
-            OUTPUT.get(trial.correct, NOT_COMPARED),
+            answers(trial.correct),
         ]
         for nth, trial in enumerate(record.trials, 1)
     ]

@@ -44,8 +44,11 @@ class Suffered(Part):
 
     @property
     def name(self) -> str:
-        """The fault, and the interval of checkpoints."""
-        return f"{self.fault}, checkpoints every {self.interval}" if self.interval else self.fault
+        return self.called(self.fault)
+
+    def called(self, fault: str) -> str:
+        """The fault in these words, with the interval of checkpoints."""
+        return f"{fault}, checkpoints every {self.interval}" if self.interval else fault
 
     @property
     def valid(self) -> list[Struck]:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.results.report import ladder_charts, proof_charts, trials
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Hole,
-    Note,
-    Tiles,
-    attempt,
-    between,
-    count,
-    number,
-    share,
-)
+from streamgauge.results.report.blocks import MISSING, Block, Hole, Note, Tiles, attempt, between, count, number, share
 from streamgauge.results.report.model import fixed_share, limited_by, typical
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -56,7 +45,7 @@ def _figures(record: CellRecord) -> Tiles:
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
     tiles = [
-        ("sustainable rate", number(record.rate), f"{'events/s; ' if record.rate else ''}{claim.sentence}"),
+        ("sustainable rate", number(record.rate), f"{'events/s. ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
         ("limited by", *(limited_by(search) if search.constraint else (MISSING, "not known"))),
         *_costs(search),
