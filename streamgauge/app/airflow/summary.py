@@ -49,6 +49,8 @@ def _lines(records: Records) -> Iterator[str]:
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
             yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}"
+    limits = dict.fromkeys(limited_by(cell.search) for cell in records.cells)
+    yield from (f"limited by {limit}: {meaning}" for limit, meaning in limits if limit)
     costs = in_cpus(records)
     for cell in records.cells:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None

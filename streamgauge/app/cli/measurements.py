@@ -238,7 +238,7 @@ def search(
     assert claim
     assert loss
     below, above = (None if rate is None else f"{rate:,.0f}" for rate in answer.proven)
-    over = f"over {len(answer.processes)} processes" if answer.interval_of == "processes" else "of the fit alone"
+    over = f"over {len(answer.processes)} processes" if answer.interval_of == "processes" else "of one process"
     if claim.rate_events_per_s is None:
         typer.echo(f"sustainable rate  none  ({claim.kind})")
     else:

@@ -139,7 +139,7 @@ class Searcher:
         return self._window(step) if isinstance(step, Hold) else self._recovery(step)
 
     def _window(self, step: Hold) -> Window:
-        log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
+        log.info("process %d, %s: %s rows waiting, %s", step.process, step.purpose, f"{step.rows:,}", step.reason)
         cpus = self._bench.settings.cpus
         before, times = self._yard(step), steal(cpus)
         window = self._bench.window(step, token=self._token)

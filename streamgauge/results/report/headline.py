@@ -34,7 +34,7 @@ def _tiles(record: CellRecord) -> Tiles:
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
-    if record.rate and record.interval_of == "the fit alone":
+    if record.rate and record.interval_of == "one process":
         shown += " (one process)"
     if record.claim.is_too_wide:
         rate = f"too wide, beyond a factor of {WIDEST:g}"
@@ -77,7 +77,7 @@ def _sentence(records: Records, record: CellRecord) -> Note:
         is_short = search and search.outcome == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
         said.append(f"{record.claim.sentence}{advice}")
-    elif record.interval_of == "the fit alone":
+    elif record.interval_of == "one process":
         said.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )

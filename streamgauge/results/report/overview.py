@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamgauge.base.words import FEW, THIN, counted, first_of
-from streamgauge.bench.measurements.search.record import Doubt
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.blocks import (
@@ -178,14 +177,12 @@ def _no_rate(record: CellRecord) -> Text:
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
-    """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
+    """Lists the problems of a finished cell: no rate, a wrong output, an unusable latency run."""
     name, problems = record.cell.name, list[tuple[State, str, str]]()
     if record.claim.kind == "wrong":
         problems.append(("bad", f"search {name}", "the output of a proof trial was wrong: the rate is void"))
     elif record.search_status.outcome == "done" and not record.rate:
         problems.append(("bad", f"search {name}", record.claim.sentence))
-    elif record.rate and not record.proven:
-        problems.append(("open", f"search {name}", record.claim.sentence))
     for run in record.latency:
         which = f"latency {name} at {load_of(run)}"
         reason = one_line(run.reason)
@@ -201,16 +198,17 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """Lists the doubts that no claim tells; cells with the same doubt share a line, and plain remarks come last."""
-    said: dict[Doubt, list[str]] = {}
+    """Lists the doubts of searches; cells with the same doubt share a line, and plain remarks come last."""
+    said: dict[tuple[State, str], list[str]] = {}
     for record in cells:
-        claimed = " ".join(sentence for _, _, sentence in _doubts(record))
+        claim, name = record.claim.sentence, record.cell.name
+        if record.rate and not record.proven:
+            said.setdefault(("open", claim), []).append(name)
         for doubt in record.search.doubts if record.search else ():
-            if doubt.sentence not in claimed:
-                said.setdefault(doubt, []).append(record.cell.name)
+            if doubt.sentence not in claim:
+                said.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
     lines: list[tuple[State, str, str]] = [
-        ("plain" if doubt.is_plain else "open", f"search {_named(names, len(cells))}", one_line(doubt.sentence))
-        for doubt, names in said.items()
+        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in said.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
 
@@ -223,5 +221,5 @@ def _of(part: int, whole: int, what: str) -> str:
     if whole == 1:
         return f"the {what} is" if part else f"the {what} is not"
     if part == whole:
-        return f"all {whole} {what}s"
+        return f"{'both' if whole == 2 else f'all {whole}'} {what}s"
     return f"{part or 'none'} of {whole} {what}s"

@@ -119,11 +119,11 @@ class CellRecord:
 
     @property
     def interval_of(self) -> str:
-        """Coverage of the interval: "3 processes", or "the fit alone"; empty without an interval."""
+        """Coverage of the interval: "3 processes", or "one process"; empty without an interval."""
         if not self.claim.interval or not self.search:
             return ""
         several = self.search.interval_of == "processes"
-        return f"{len(self.search.processes)} processes" if several else "the fit alone"
+        return f"{len(self.search.processes)} processes" if several else "one process"
 
     @cached_property
     def outputs(self) -> dict[str, bool | None]:

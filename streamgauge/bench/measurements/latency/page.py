@@ -20,7 +20,9 @@ _PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max"
 def blocks(records: Records, record: CellRecord) -> list[Block]:
     """Builds the blocks of a cell's latency runs; none for a cell that has neither these nor a search."""
     if not record.latency:
-        return [Hole("No latency", records.why(record.latency_status))] if record.search else []
+        plan = records.benchmark.latency
+        why = records.why(record.latency_status) if plan.fractions or plan.rates else "the benchmark asks for none"
+        return [Hole("No latency", why)] if record.search else []
     return [
         attempt("Latency by percentile", _by_percentile, record.latency),
         attempt("Latency over time", _latency_over_time, record.latency),

@@ -15,7 +15,8 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     if record.search:
         shown.append(attempt("Rate", _figures, record))
         shown.append(attempt("Lost", _lost, record))
-        shown += [Note(f"{one.sentence[0].upper()}{one.sentence[1:]}.") for one in record.search.doubts]
+        doubts = [one.sentence for one in record.search.doubts if one.sentence not in record.claim.sentence]
+        shown += [Note(f"{doubt[0].upper()}{doubt[1:]}.") for doubt in doubts]  # the claim has told the others
     else:
         shown.append(Hole("No sustainable rate", records.why(record.search_status)))
     if record.windows:
@@ -40,7 +41,7 @@ def _figures(record: CellRecord) -> Tiles:
     search, claim = record.search, record.claim
     assert search
     covers = {
-        "the fit alone": "events/s, of the fit of one process: without the spread between processes",
+        "one process": "events/s, of the fit of one process: without the spread between processes",
         "": "no interval can be given",
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
@@ -81,10 +82,10 @@ def _costs(search: SearchAnswer) -> list[tuple[str, str, str]]:
 
 def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
     below, above = record.search.proven if record.search else (None, None)
-    tiles = []
+    tiles, none = [], f"no proof trial was {'clear' if record.trials else 'run'}"
     for label, rate in (("caught up at", below), ("fell behind at", above)):
         remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
-        tiles.append((label, number(rate), remark or ("events/s" if rate else "no proof trial was clear")))
+        tiles.append((label, number(rate), remark or ("events/s" if rate else none)))
     return tiles
 
 
