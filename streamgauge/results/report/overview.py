@@ -24,14 +24,7 @@ from streamgauge.results.report.blocks import (
 from streamgauge.results.report.degrees import comparisons, wanted
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
-from streamgauge.results.report.run_records import (
-    CellRecord,
-    Records,
-    Status,
-    Stream,
-    load_of,
-    one_line,
-)
+from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line
 
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 _NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
