@@ -53,7 +53,7 @@ def test_cells_row_has_rate_claim_interval_limit_p99_of_the_highest_sound_fracti
     assert rows[1][5].replace("\u2060", "") == "19 409 – 20 609 of one process"
     assert rows[1][6] == "allowed age"
     assert rows[2][7:] == ["1 440 ms at 90 %", "right"]  # at 100 % it did not settle
-    assert rows[3][7:] == ["1 440 ms at 90 %", "wrong"]
+    assert rows[3][7:] == ["1 440 ms at 90 %", "wrong: latency (100 %)"]
     assert rows[4][3:] == ["—"] * 6
 
 
