@@ -230,7 +230,7 @@ def record_cells(r: Recorder) -> None:
 
 
 def trial(number: int, purpose: str, rate: float, capacity: float, age_s: float = 0.3) -> dict[str, Any]:
-    """A recovery trial, or without a purpose a trial that began with empty queues."""
+    """A proof trial, or without a purpose a trial that began with empty queues."""
     return {**recovery(number, purpose, rate, capacity, age_s),
             "check": {"wrong": None, "expected_late": 42, "reported_late": 40, "late_counted": "groups"},
             "details": details(min(rate, capacity))}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Hand-written records of a search, as the stage leaves them: windows, recovery trials, and the answer."""
+"""Hand-written records of a search, as the stage leaves them: windows, proof trials, and the answer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def compared(cell: Cell, against: str, ratio: float, half: float) -> dict[str, A
 
 
 def search(of: System, count: int) -> dict[str, Any]:
-    """Content of search.json after that many windows and two recovery trials, one on each side."""
+    """Content of search.json after that many windows and two proof trials, one on each side."""
     several = len(of.factors) > 1
     constraint = "age" if of.cap_rows is None else "batch cap"
     half = math.log(of.factors[1] / of.factors[0]) if several else FIT

@@ -1,12 +1,22 @@
-"""Words for counts."""
+"""Words for counts and for lists of names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 #: separates thousands on a page
 THIN = "\u202f"
+#: names of a list that stand in one line
+FEW = 3
 
 
 def counted(count: int, noun: str, separator: str = ",") -> str:
     """A count with its noun, such as 1 run or 2,000 runs."""
     plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
     return f"{count:,} {noun}{plural}".replace(",", separator)
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Names in few words, such as "a, b" or "a, b, c and 5 more"."""
+    rest = len(names) - FEW
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:FEW])} and {rest} more"

@@ -63,7 +63,8 @@ class Comparison(Part):
             return f"{what}what it costs against {self.against} is not known: {self.reason}"
         low, high = (end - 1 for end in self.interval)
         if low <= 0 <= high:
-            return f"{what}against {self.against} it costs nothing that shows: between {low:+.1%} and {high:+.1%}"
+            of, between = "it" if what else "the rate", f"{abs(low):.1%} lower and {high:.1%} higher"
+            return f"{what}against {self.against} no cost shows: {of} is between {between}"
         word = "costs" if sign * low > 0 else "gains"
         least, most = sorted((abs(low), abs(high)))
         return f"{what}against {self.against} it {word} {abs(1 - self.ratio):.1%} ({least:.1%} to {most:.1%})"

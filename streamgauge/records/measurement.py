@@ -29,7 +29,7 @@ class TrialObservation:
     """Observation of an open-loop trial, from which a verdict is made.
 
     `samples` has one entry per micro-batch, `clock` one every 100 ms; an engine without micro-batches is judged by
-    the clock. `behind_s` is the age of the backlog with which a recovery trial began.
+    the clock. `behind_s` is the age of the backlog with which a proof trial began.
     """
 
     rate_events_per_s: float
@@ -88,7 +88,7 @@ class Window:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A recovery trial, as the search sees it."""
+    """A proof trial, as the search sees it."""
 
     process: int
     purpose: Purpose
@@ -111,7 +111,7 @@ class Limits:
     most_rows: float = math.inf
     continuous: bool = False  # the engine has no micro-batches
     pinned: bool = False  # the system keeps to some CPUs once it has compiled
-    lasts: bool = True  # a process goes on from a recovery trial to the next window
+    lasts: bool = True  # a process goes on from a proof trial to the next window
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ def _of_measurement(name: str) -> dict[str, type[Record]]:
     return models
 
 
+def record_of(measurement: str) -> type[Record]:
+    """The record that bears the name of its measurement. Raises UserError."""
+    return _of_measurement(measurement)[measurement]
+
+
 RECORDS: dict[str, type] = {
     "stages": StageLine,
     "profile": Profile,

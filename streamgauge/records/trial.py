@@ -254,7 +254,7 @@ class MeasuredWindow(SearchLine):
 
 
 class MeasuredTrial(SearchLine, TrialResult):
-    """A line of trials.jsonl: a recovery trial."""
+    """A line of trials.jsonl: a proof trial."""
 
     trial: TrialRecord
     purpose: Purpose

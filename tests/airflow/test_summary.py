@@ -62,7 +62,7 @@ def test_a_rate_or_latency_in_doubt_says_so_and_an_interval_what_it_covers(tmp_p
     rows = shown(store, tmp_path, "Cells")
     below = {row[0]: after for row, after in pairwise(rows)}
     assert below["ordered sum rocksdb"][2] == "of 2 processes"
-    assert below["ordered sum hdfs"][2] == "of the fit alone"
+    assert below["ordered sum hdfs"][2] == "of one process"
     assert (below["late20 sum rocksdb"][1], below["late20 sum rocksdb"][7]) == ("estimated", "not settled")
 
 
@@ -72,6 +72,8 @@ def test_what_a_cell_costs_and_what_it_loses_at_its_streams_own_speed_are_the_la
     lines = printed(store, tmp_path).splitlines()
     told = "at the stream's own speed the query loses 2,712 of 90,000 events (3.0 %) in 14 windows, with a micro-batch"
     assert f"late20.sum.rocksdb: {told} every 1 s" in lines
+    limits = [line.split(":")[0] for line in lines if line.startswith("limited by ")]
+    assert limits == ["limited by batch cap", "limited by allowed age"], "once for all cells"
     file = store.run(RUN) / "cells" / "late20.sum.rocksdb" / "search.json"
     found = json.loads(file.read_text())
     found["lost_at_own_speed"]["rule"] = "never"

@@ -45,7 +45,7 @@ def bench(tmp_path: Path) -> Bench:
 # -- figures
 
 
-def test_search_prints_its_answer_and_each_recovery_trial(tmp_path: Path) -> None:
+def test_search_prints_its_answer_and_each_proof_trial(tmp_path: Path) -> None:
     plan = {**QUICK, "max_rate": 500, "proof_steps": 0}
     bench = write_bench(tmp_path, capacity=40_000, batch_cost="50ms", search=plan)
     for attempt in "12":  # on a busy machine a trial may be invalid
@@ -59,7 +59,7 @@ def test_search_prints_its_answer_and_each_recovery_trial(tmp_path: Path) -> Non
     assert (record["purpose"], record["rate_events_per_s"], record["outcome"]) == ("below", 350, "sustainable")
     told = trial(bench, command="search", **options).out  # which reads what is there
     assert "sustainable rate  500 events/s  (at least)" in told
-    assert "recovery trials   caught up at 350, fell further behind at no rate" in told
+    assert "proof trials      caught up at 350, fell further behind at no rate" in told
 
 
 def test_a_trial_may_begin_behind(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_trial_ends_once_enough_was_seen(fleet: Fleet) -> None:
     assert found.observation.offered == found.details["emitted"]
 
 
-def test_a_recovery_trial_ends_once_its_sign_is_clear(fleet: Fleet) -> None:
+def test_a_proof_trial_ends_once_its_sign_is_clear(fleet: Fleet) -> None:
     began, search = time.monotonic(), Search()
     found = trial(
         fleet, InThread(Wired(Behaviour(capacity=20_000, batch_rows=2000))), rate=5000, seconds=60, behind_s=1.5,

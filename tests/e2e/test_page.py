@@ -19,6 +19,9 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.results.index import Index
 from streamgauge.results.report import build, bundle, dashboard, release_page, runs_page
+from streamgauge.results.report.blocks import Block, Chart, Outcome, Section, Table
+from streamgauge.results.report.charts import axis, figure, line
+from streamgauge.results.report.layout import fill
 from tests.cli.test_advise import FLIGHTS, READ
 from tests.command import Call, run
 from tests.e2e.browser import chromium
@@ -182,6 +185,29 @@ def test_a_phone_opens_what_is_not_good_and_what_a_link_names(browser: Any, page
     WebDriverWait(browser, 5).until(
         lambda b: b.execute_script(f"return {charts}.every(c => c.getBoundingClientRect().right <= innerWidth)")
     )
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_legend_of_many_lines_takes_nothing_of_the_plot_nor_of_its_titles(
+    browser: Any, tmp_path: Path, width: int
+) -> None:
+    lines = [line(f"restart, checkpoints every {nth}s", [0, 1], [nth, 0], nth) for nth in range(24)]
+    charts: list[Block] = [
+        Chart(f"{many} lines", figure(lines[:many], axis("seconds since"), axis("age (s)")), Table(["none"], []))
+        for many in (2, 9, 16, 24)
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(fill("lines", "", [], Outcome("good", "", []), [Section("lines", "Lines", blocks=charts)]))
+    show(browser, page, width)
+    places = browser.execute_script(
+        "return [...document.querySelectorAll('.chart')].map(chart => {"
+        "const of = (name) => chart.querySelector(name).getBoundingClientRect(), all = of('.main-svg');"
+        "return [of('.nsewdrag').height, of('.legend').bottom <= of('.nsewdrag').top + 1,"
+        "of('.xtitle').bottom <= all.bottom, of('.ytitle').top >= all.top];})"
+    )
+    heights = [height for height, *_ in places]
+    assert max(heights) - min(heights) <= 1
+    assert [rest for _, *rest in places] == [[True, True, True]] * 4
 
 
 def test_a_release_page_of_long_names_is_not_cut_off(browser: Any, tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_each_stage_tells_the_backend_of_metrics_what_its_records_say(service: S
             1, seen["offered"], seen["taken"],
         ]  # fmt: skip
         assert told[step, "backlog"]["value"] == seen["offered"] - seen["taken"]
-        # a recovery trial may end before a row counts that came after its backlog
+        # a proof trial may end before a row counts that came after its backlog
         counted = told.get((step, "event_latency_ns"), {"count": 0})["count"]
         assert counted == trial["details"]["event_latency_ns"]["count"]
         assert counted > 0 or stage == "search"

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from streamgauge.app.airflow import summary
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.units import Duration
@@ -19,12 +21,15 @@ from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, keep, suffered_of
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
 from streamgauge.records.trial import Compared, Differing
-from streamgauge.results.report import cells_section
+from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
+from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.killed import killed_and_measured_again
 
@@ -230,6 +235,32 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     assert [plain(cell) for cell in costs.rows[0][:5]] == ["system killed", "—", "—", "—", "—"]
     assert [plain(cell) for cell in trials.rows[1]][2:5] == ["—", "—", "—"]
     assert note.text == f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none."
+
+
+def test_no_head_and_no_last_word_calls_a_cell_right_whose_answers_after_a_fault_were_wrong(tmp_path: Path) -> None:
+    made = benchmark(tmp_path / "source.csv", **CELLS, recovery={})
+    store, name = Store(tmp_path / "artifacts"), "ordered.sum.rocksdb"
+    record_cells(record_example(store, made))
+    wrong = Struck(valid=False, correct=False, wrong="output wrong: 8 rows", lost=1200)
+    faults = tuple(suffered_of(fault, "", [wrong]) for fault in ("kill", "cut"))
+    right = suffered_of("restart", "", [wrong.model_copy(update={"valid": True, "correct": True, "wrong": ""})])
+    RecoveryRun(
+        plan="p", fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1, faults=(right, *faults)
+    ).write(store.run(RUN) / "cells" / name / "recovery.json")
+    read = Records(made, store, RUN)
+    where = "in recovery (kill), recovery (cut)"
+    tiles, note, *_ = headline.section(read).blocks
+    assert isinstance(tiles, Tiles)
+    assert isinstance(note, Note)
+    assert tiles.tiles[2] == ("answers", "wrong", f"not equal to an independent answer {where}")
+    assert f"Answers were wrong {where}. Find out why" in note.text
+    problems = overview.outcome(read).problems
+    assert ("bad", f"recovery (kill) of {name}", "the answers were wrong") in problems
+    console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
+    summary.show_figures(made, store, RunLog(store.run(RUN)), console)
+    lines = console.export_text().splitlines()
+    assert [line.split()[-2] for line in lines if "ordered sum rocksdb" in line] == ["wrong"]
+    assert f"{name}: answers were wrong {where}" in lines
 
 
 def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_looked_for() -> None:

@@ -18,7 +18,7 @@ def test_a_slow_minute_that_covers_the_whole_ladder_is_told() -> None:
     [doubt] = changed_speed([352.0, 350.0, 360.0], [355.0, 921.0])
     assert doubt == Doubt(
         "machine's speed",
-        "the machine's speed was 352 yardstick units/s in the ladder and 921 after a recovery trial: "
+        "the machine's speed was 352 yardstick units/s in the ladder and 921 after a proof trial: "
         "something else ran on the system's CPUs; search again",
     )
 

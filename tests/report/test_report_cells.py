@@ -50,10 +50,10 @@ def test_cells_row_has_rate_claim_interval_limit_p99_of_the_highest_sound_fracti
         "ordered", "sum", "rocksdb", "40 000", "proven", "38 416 – 41 649 of 2 processes", "batch cap",
         "2 400 ms at 100 %", "right",
     ]  # fmt: skip
-    assert rows[1][5].replace("\u2060", "") == "19 409 – 20 609 of the fit alone"
+    assert rows[1][5].replace("\u2060", "") == "19 409 – 20 609 of one process"
     assert rows[1][6] == "allowed age"
     assert rows[2][7:] == ["1 440 ms at 90 %", "right"]  # at 100 % it did not settle
-    assert rows[3][7:] == ["1 440 ms at 90 %", "wrong"]
+    assert rows[3][7:] == ["1 440 ms at 90 %", "wrong: latency (100 %)"]
     assert rows[4][3:] == ["—"] * 6
 
 
@@ -92,8 +92,8 @@ DOUBTS = [{"kind": "one process", "sentence": SINGLE}, {"kind": "drift", "senten
         ({"outcome": "all_sustained"}, "good", True, []),
         ({"doubts": DOUBTS[:1]}, "good", True, [SINGLE]),
         ({"doubts": DOUBTS}, "open", True, [DRIFT, SINGLE]),
-        ({"outcome": "unproven", "reason": "no recovery trial was clear"}, "open", False,
-         ["The rate is only estimated: no recovery trial was clear."]),
+        ({"outcome": "unproven", "reason": "no proof trial was clear"}, "open", False,
+         ["The rate is only estimated: no proof trial was clear."]),
         ({"outcome": "unproven", "reason": DRIFT, "doubts": DOUBTS}, "open", False,
          [f"The rate is only estimated: {DRIFT}.", SINGLE]),
         ({"outcome": "contradicted", "reason": "39,000 events/s did not recover"}, "bad", False,
@@ -101,7 +101,7 @@ DOUBTS = [{"kind": "one process", "sentence": SINGLE}, {"kind": "drift", "senten
         ({"outcome": "inconclusive", "reason": "the system was lost"}, "bad", False,
          ["No rate was found: the system was lost."]),
         ({"correct": None}, "good", True, []),
-        ({"correct": False}, "bad", False, ["the output of a recovery trial was wrong: the rate is void"]),
+        ({"correct": False}, "bad", False, ["the output of a proof trial was wrong: the rate is void"]),
         ({"sustainable_rate_events_per_s": 0.0, "outcome": "inconclusive", "reason": "no window told"}, "bad", False,
          ["No rate was found: no window told."]),
     ],

@@ -1,4 +1,4 @@
-"""Tests the page's account of a search: cost of a batch, recovery trials, predicted ages, cost of disorder."""
+"""Tests the page's account of a search: cost of a batch, proof trials, predicted ages, cost of disorder."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def test_tiles_of_one_process_say_that_the_interval_is_of_the_fit(records: Recor
 
 
 def test_without_proof_the_tiles_say_so(records: Records) -> None:
-    reason = "no recovery trial was clear below and above the estimate"
+    reason = "no proof trial was clear below and above the estimate"
     unproven = {"proven": [None, None], "outcome": "unproven", "reason": reason}
     shown = tiles(
         part(rewrite(records, "ordered.sum.hdfs/search.json", lambda s: s.update(unproven)), "ordered.sum.hdfs")
     )
-    assert shown["caught up at"] == shown["fell behind at"] == ("—", "no recovery trial was clear")
-    assert shown["sustainable rate"][1] == f"events/s; The rate is only estimated: {reason}."
+    assert shown["caught up at"] == shown["fell behind at"] == ("—", "no proof trial was clear")
+    assert shown["sustainable rate"][1] == f"events/s. The rate is only estimated: {reason}."
 
 
 def test_windows_are_points_over_their_rows_with_the_fitted_line_and_the_limit(records: Records) -> None:
@@ -185,12 +185,12 @@ def test_a_run_of_an_engine_without_micro_batches_is_split_and_counted_by_what_i
     assert [plain(row[spent.columns.index("state (MiB)")]) for row in spent.rows[2:]] == ["3"] * 4
 
 
-def test_recovery_trials_are_drawn_from_their_first_sample_by_the_clock(records: Records) -> None:
-    below, above = chart(part(records, "ordered.sum.hdfs"), "Recovery trials: age of the oldest waiting event").figure[
+def test_proof_trials_are_drawn_from_their_first_sample_by_the_clock(records: Records) -> None:
+    below, above = chart(part(records, "ordered.sum.hdfs"), "Proof trials: age of the oldest waiting event").figure[
         "data"
     ]
-    assert plain(below["name"]) == "recovery 1, below 18 000/s: caught up"
-    assert plain(above["name"]) == "recovery 2, above 22 000/s: fell behind"
+    assert plain(below["name"]) == "proof 1, below 18 000/s: caught up"
+    assert plain(above["name"]) == "proof 2, above 22 000/s: fell behind"
     assert (below["x"][0], len(below["x"])) == (0, 200)
     assert below["x"][-1] == pytest.approx(19.9)
     assert below["y"][0] == above["y"][0] == 10
@@ -199,12 +199,12 @@ def test_recovery_trials_are_drawn_from_their_first_sample_by_the_clock(records:
 
 def test_without_a_clock_the_samples_of_batches_are_drawn(records: Records) -> None:
     again = rewrite(records, "ordered.sum.hdfs/trials.jsonl", lambda line: line["observation"].update(clock=[]))
-    found = chart(part(again, "ordered.sum.hdfs"), "Recovery trials: age of the oldest waiting event")
+    found = chart(part(again, "ordered.sum.hdfs"), "Proof trials: age of the oldest waiting event")
     assert found.figure["data"][0]["x"] == list(range(20))
 
 
 def test_recovery_table_marks_a_trial_that_contradicts_the_estimate(records: Records) -> None:
-    rows = table(part(records, "ordered.sum.hdfs"), "Recovery trials").rows
+    rows = table(part(records, "ordered.sum.hdfs"), "Proof trials").rows
     assert [(plain(row[1]), plain(row[3]), row[5]) for row in rows] == [
         ("below the estimate", "90 %", Text("caught up", "good", hint="as the estimate says")),
         ("above the estimate", "110 %", Text("fell behind", "good", hint="as the estimate says")),
@@ -214,7 +214,7 @@ def test_recovery_table_marks_a_trial_that_contradicts_the_estimate(records: Rec
         line["outcome"], line["correct"] = "sustainable", False
 
     again = rewrite(records, "ordered.sum.hdfs/trials.jsonl", turn)
-    above = table(part(again, "ordered.sum.hdfs"), "Recovery trials").rows[1]
+    above = table(part(again, "ordered.sum.hdfs"), "Proof trials").rows[1]
     assert above[5] == Text("caught up", "bad", hint="the estimate says otherwise")
     assert isinstance(above[7], Text)
     assert (above[7].text, above[7].state) == ("wrong", "bad")

@@ -54,7 +54,7 @@ def test_windows_lie_at_the_answer_of_a_slow_or_costly_system(behaviour: Behavio
 
 
 def test_one_hiccup_is_not_final() -> None:
-    """A long batch in the ladder moves the rate by its share of the time, and no recovery trial decides by it alone."""
+    """A long batch in the ladder moves the rate by its share of the time, and no proof trial decides by it alone."""
 
     quiet = calibrate(Behaviour(1e6, 0.3, 200_000, noise=0.02), Search(), seeds=3)
     shaky = calibrate(Behaviour(1e6, 0.3, 200_000, noise=0.02, hiccups=0.005), Search(), seeds=3)

@@ -15,7 +15,10 @@ BASE, LATE = (Cell(experiment=name, workload="w", system="s") for name in ("orde
     ("found", "sentence"),
     [
         (None, "what it costs against ordered is not known: too few windows in turns were measured"),
-        (Ratio(1.001, 0.984, 1.018, 6, 1), "against ordered it costs nothing that shows: between -1.6% and +1.8%"),
+        (
+            Ratio(1.001, 0.984, 1.018, 6, 1),
+            "against ordered no cost shows: the rate is between 1.6% lower and 1.8% higher",
+        ),
         (Ratio(0.93, 0.91, 0.95, 6, 1), "against ordered it costs 7.0% (5.0% to 9.0%)"),
         (Ratio(1.05, 1.03, 1.08, 6, 1), "against ordered it gains 5.0% (3.0% to 8.0%)"),
     ],
@@ -30,7 +33,7 @@ def test_it_says_no_more_than_the_interval(found: Ratio | None, sentence: str) -
         (None, "in p99 latency, what it costs against ordered is not known: too few windows in turns were measured"),
         (
             Ratio(1.001, 0.984, 1.018, 6, 1),
-            "in p99 latency, against ordered it costs nothing that shows: between -1.6% and +1.8%",
+            "in p99 latency, against ordered no cost shows: it is between 1.6% lower and 1.8% higher",
         ),
         (Ratio(1.07, 1.05, 1.09, 6, 1), "in p99 latency, against ordered it costs 7.0% (5.0% to 9.0%)"),
         (Ratio(0.95, 0.92, 0.97, 6, 1), "in p99 latency, against ordered it gains 5.0% (3.0% to 8.0%)"),

@@ -1,4 +1,4 @@
-"""Tests what recovery trials prove; the rules are compared with the package MLRsearch."""
+"""Tests what proof trials prove; the rules are compared with the package MLRsearch."""
 
 from __future__ import annotations
 

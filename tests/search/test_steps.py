@@ -222,10 +222,10 @@ def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None
     plan = Search(proof_steps=2)
     done = recovered(plan, ("below", "sustainable"), *[("above", None)] * 3)
     assert isinstance(done, Done)
-    assert (done.outcome, done.reason) == ("unproven", "no recovery trial was clear above the estimate")
+    assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear above the estimate")
     done = recovered(plan, *[("below", None)] * 3)
     assert isinstance(done, Done)
-    assert (done.outcome, done.reason) == ("unproven", "no recovery trial was clear below and above the estimate")
+    assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear below and above the estimate")
 
 
 def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
@@ -237,7 +237,7 @@ def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
     assert [doubt.kind for doubt in done.doubts].count("no room above") == 1
 
 
-def test_a_recovery_trial_lasts_as_long_as_its_backlog_is_old() -> None:
+def test_a_proof_trial_lasts_as_long_as_its_backlog_is_old() -> None:
     step = recovered(Search(max_age=Duration.parse("100s"), recovery_seconds=40))
     assert isinstance(step, Recover)
     assert (step.behind_s, step.longest_s) == (100, 100)

@@ -250,7 +250,7 @@ def _cell_params(benchmark: Benchmark) -> dict[str, Param]:
         ),
         "proof_steps": Param(
             None, type=["null", "integer"], title="Proof steps of each search", minimum=0, maximum=4,
-            description="rates tried on each side as proof, by recovery trials; 0 is quickest and proves "
+            description="rates tried on each side by proof trials; 0 is quickest and proves "
             f"nothing. If it is empty, the file's {search.proof_steps}",
         ),
         "quick": Param(

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.base.console import Console
+from streamgauge.base.words import first_of
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
@@ -48,9 +49,13 @@ def _lines(records: Records) -> Iterator[str]:
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
             yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}"
+    limits = dict.fromkeys(limited_by(cell.search) for cell in records.cells)
+    yield from (f"limited by {limit}: {meaning}" for limit, meaning in limits if limit)
     costs = in_cpus(records)
     for cell in records.cells:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
+        if cell.wrong:
+            yield f"{name}: answers were wrong in {first_of(cell.wrong)}"
         yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
         if name in costs:
             yield f"{name}: {costs[name].sentence}"

@@ -238,7 +238,7 @@ def search(
     assert claim
     assert loss
     below, above = (None if rate is None else f"{rate:,.0f}" for rate in answer.proven)
-    over = f"over {len(answer.processes)} processes" if answer.interval_of == "processes" else "of the fit alone"
+    over = f"over {len(answer.processes)} processes" if answer.interval_of == "processes" else "of one process"
     if claim.rate_events_per_s is None:
         typer.echo(f"sustainable rate  none  ({claim.kind})")
     else:
@@ -247,7 +247,7 @@ def search(
         low, high = claim.interval
         typer.echo(f"interval          {low:,.0f} to {high:,.0f} (90 %, {over})")
     typer.echo(f"claim             {claim.sentence}")
-    typer.echo(f"recovery trials   caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
+    typer.echo(f"proof trials      caught up at {below or 'no rate'}, fell further behind at {above or 'no rate'}")
     typer.echo(f"output            {OUTPUT[answer.correct]}")
     typer.echo(f"reason            {answer.reason}")
     typer.echo(f"lost              {loss.sentence}")

@@ -12,6 +12,11 @@ from streamgauge.stats.catch_up import Look, live_since, taking
 STAYS_S = 3.0
 
 
+def watched_s(bound_s: float) -> float:
+    """Seconds for which a trial goes on after its system is back."""
+    return bound_s + STAYS_S
+
+
 @dataclass(frozen=True)
 class Course:
     """Seconds from the strike on; None: not seen before the offering ended."""

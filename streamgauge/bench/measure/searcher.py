@@ -139,7 +139,7 @@ class Searcher:
         return self._window(step) if isinstance(step, Hold) else self._recovery(step)
 
     def _window(self, step: Hold) -> Window:
-        log.info("process %d, %s: %d rows waiting, %s", step.process, step.purpose, step.rows, step.reason)
+        log.info("process %d, %s: %s rows waiting, %s", step.process, step.purpose, f"{step.rows:,}", step.reason)
         cpus = self._bench.settings.cpus
         before, times = self._yard(step), steal(cpus)
         window = self._bench.window(step, token=self._token)
@@ -280,13 +280,13 @@ class Searcher:
 
 
 def one_ladder(bench: ReadyCell, settings: Search, token: int) -> SearchAnswer:
-    """The answer of the ladder of one fresh process, without recovery trials."""
+    """The answer of the ladder of one fresh process, without proof trials."""
     bench.stop()
     return Searcher(bench, settings.model_copy(update={"processes": 1, "proof_steps": 0}), token).run()
 
 
 def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Doubt, ...]:
-    """Returns a doubt if the machine was faster or slower after a recovery trial than in the ladder (both in units/s).
+    """Returns a doubt if the machine was faster or slower after a proof trial than in the ladder (both in units/s).
 
     A window that the machine disturbs is measured again. A slow minute that covers the whole ladder is seen only here.
     """
@@ -297,7 +297,7 @@ def changed_speed(ladder: Sequence[float], trials: Sequence[float]) -> tuple[Dou
     if max(then, now) <= min(then, now) * (1 + YARDSTICK_TOLERANCE):
         return ()
     sentence = (
-        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a recovery trial: "
+        f"the machine's speed was {then:,.0f} yardstick units/s in the ladder and {now:,.0f} after a proof trial: "
         "something else ran on the system's CPUs; search again"
     )
     return (Doubt("machine's speed", sentence),)

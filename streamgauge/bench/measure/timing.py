@@ -13,7 +13,7 @@ from streamgauge.base.live import about
 from streamgauge.bench.faults import course
 from streamgauge.bench.measurements import OwnSection, RatedSection, function_of, package_of
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
-from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Recovery
+from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.scaling.section import Scaling
 from streamgauge.bench.measurements.soak.section import Soak
 from streamgauge.catalog.run_log import StageRecord
@@ -161,7 +161,7 @@ def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     systems = len(section.checkpoint_intervals) or 1
     if pace == LONGEST:
         return systems * (pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds))
-    whole_s = (EARLIEST + LATEST) / 2 * section.seconds + benchmark.search.max_age.seconds + course.STAYS_S
+    whole_s = sum(section.strikes_s) / 2 + course.watched_s(benchmark.search.max_age.seconds)
     away_s = {fault: section.cut_seconds if fault == "cut" else pace.start_s for fault in section.faults}
     trials_s = sum(min(section.seconds, whole_s + away) for away in away_s.values())
     return systems * (pace.start_s + before_s + section.repeats * trials_s)

@@ -47,10 +47,10 @@ def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Cl
     if search.outcome == "unproven":
         doubts.append(reason)
     elif missing:
-        doubts.append(f"no recovery trial {' or '.join(missing)} it was clear")
+        doubts.append(f"no proof trial {' or '.join(missing)} it was clear")
     kind: Kind = "at least" if is_bound else "proven"
     sentence = {
-        "proven": "Recovery trials below and above it prove the rate.",
+        "proven": "Proof trials below and above it confirm the rate.",
         "at least": "The system sustained all that was offered, so it may carry more.",
     }[kind]
     if doubts:

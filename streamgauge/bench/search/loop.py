@@ -1,7 +1,7 @@
 """The search: a pure function from (settings, measurements so far) to the next step, and the loop around it.
 
 Each fresh process warms up and climbs a ladder of closed-loop windows (`ladder.py`). The last process proves the
-estimate by open-loop recovery trials below and above it (`recovery.py`). Nothing else is remembered: the same
+estimate by open-loop proof trials below and above it (`proof_trials.py`). Nothing else is remembered: the same
 measurements, from memory or from a file, give the same step, so a killed search goes on in the middle of a ladder. An
 invalid measurement is repeated, at most `_GIVE_UP` times in a row.
 """
@@ -14,14 +14,14 @@ from streamgauge.bench.measurements.search.record import Constraint, Doubt, Esti
 from streamgauge.bench.search.estimate import geometric_mean, interval
 from streamgauge.bench.search.ladder import estimates, next_window, small_rows, windows_of
 from streamgauge.bench.search.proof import classify, loads_of, refuted
-from streamgauge.bench.search.recovery import has_room_above, next_recovery
+from streamgauge.bench.search.proof_trials import has_room_above, next_trial
 from streamgauge.bench.search.steps import Done, Hold, Recover, Step
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Window
 
 _GIVE_UP = 4
-_NO_PROOF = "no recovery trial proved the estimate, as search.proof_steps is 0"
-_NO_ROOM_ABOVE = "no recovery trial was run above the estimate, as search.max_rate allows no higher rate"
+_NO_PROOF = "no proof trial was run, as search.proof_steps is 0"
+_NO_ROOM_ABOVE = "no proof trial was run above the estimate, as search.max_rate allows no higher rate"
 _ONE_PROCESS = "one process: how much processes differ is unknown; raise search.processes to know it"
 
 
@@ -35,7 +35,7 @@ def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement])
         again = _is_warm_already(limits, measured, process)
         if hold := next_window(settings, limits, process, windows, small=small, again=again):
             return hold
-    return next_recovery(settings, limits, measured) or _done(settings, limits, measured, None)
+    return next_trial(settings, limits, measured) or _done(settings, limits, measured, None)
 
 
 def _is_warm_already(limits: Limits, measured: Sequence[Measurement], process: int) -> bool:
@@ -114,9 +114,9 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     if stop:
         outcome, reason = "inconclusive", stop
     elif contradicted:
-        outcome, reason = "contradicted", f"recovery trials contradict the estimate: {'; '.join(contradicted)}"
+        outcome, reason = "contradicted", f"proof trials contradict the estimate: {'; '.join(contradicted)}"
     elif missing:
-        outcome, reason = "unproven", f"no recovery trial was clear {' and '.join(missing)} the estimate"
+        outcome, reason = "unproven", f"no proof trial was clear {' and '.join(missing)} the estimate"
         if not settings.proof_steps:
             reason = _NO_PROOF
     else:

@@ -1,4 +1,4 @@
-"""Decides what recovery trials prove, from all trials at a load together.
+"""Decides what proof trials prove, from all trials at a load together.
 
 A load is decided as in Multiple Loss Ratio Search (draft-ietf-bmwg-mlrsearch). It is a lower bound when its exceed
 ratio would stay within the goal even if all further trials failed. It is an upper bound when the ratio would exceed the
@@ -25,7 +25,7 @@ State = Literal["recovers", "falls behind", "open", "undecided"]
 
 @dataclass(frozen=True)
 class Load:
-    """Recovery trials at the same rate."""
+    """Proof trials at the same rate."""
 
     rate_events_per_s: float
     trials: tuple[TrialRecord, ...]
@@ -59,7 +59,7 @@ def is_beyond_reach(trials: Sequence[TrialRecord]) -> bool:
 
 
 def refuted(measured: Sequence[Measurement], process: int) -> int:
-    """Number of measurements when recovery trials first refuted the ladder of that process; 0 if they did not.
+    """Number of measurements when proof trials first refuted the ladder of that process; 0 if they did not.
 
     A process whose ladder is refuted has changed since, so it climbs a new ladder and earlier measurements are void.
     """
@@ -77,7 +77,7 @@ def refuted(measured: Sequence[Measurement], process: int) -> int:
 
 
 def loads_of(settings: Search, measured: Sequence[Measurement]) -> list[Load]:
-    """The recovery trials of the process that is there now by rate, ascending."""
+    """The proof trials of the process that is there now by rate, ascending."""
     latest = max((m.life for m in measured if isinstance(m, Window) and m.process == settings.processes), default=0)
     trials = [m for m in measured[refuted(measured, settings.processes) :] if isinstance(m, TrialRecord)]
     trials = [trial for trial in trials if not trial.life or trial.life >= latest]

@@ -38,7 +38,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Recover:
-    """A recovery trial: the driver offers at this rate, from a backlog of that age on, until the sign is clear."""
+    """A proof trial: the driver offers at this rate, from a backlog of that age on, until the sign is clear."""
 
     process: int
     purpose: Purpose

@@ -25,7 +25,7 @@ TERMS = {
     "90 % interval": "Nine of ten such intervals hold the true value.",
     "p99": "99 of 100 values are at or below it.",
     "event-time latency": "From the event's own time until the answer that it contributed to is emitted.",
-    "recovery trial": "A system begins with a backlog; at a rate that it sustains it catches up, above it does not.",
+    "proof trial": "A system begins with a backlog; at a rate that it sustains it catches up, above it does not.",
     "verdict": "What a trial shows of its rate: sustainable, unsustainable, or inconclusive, which is never a pass.",
     "inconclusive": "Nobody can tell from what was measured; it is never a pass.",
     "void": "The output was wrong, so the figure does not count.",

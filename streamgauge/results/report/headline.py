@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.base.words import counted
+from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
 from streamgauge.results.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
 from streamgauge.results.report.degrees import comparisons, out_of_order_percent
@@ -11,12 +11,6 @@ from streamgauge.results.report.run_records import CellRecord, Records
 
 #: cells whose tiles are shown; a table below has all
 MOST = 6
-_ANSWERS = {
-    "right": "equal to an independent answer",
-    "wrong": "a run's answer differs from an independent one",
-    "partly compared": "not all runs were compared",
-    "not compared": "no run was compared",
-}
 
 
 def section(records: Records) -> Section:
@@ -40,7 +34,7 @@ def _tiles(record: CellRecord) -> Tiles:
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING
-    if record.rate and record.interval_of == "the fit alone":
+    if record.rate and record.interval_of == "one process":
         shown += " (one process)"
     if record.claim.is_too_wide:
         rate = f"too wide, beyond a factor of {WIDEST:g}"
@@ -50,10 +44,20 @@ def _tiles(record: CellRecord) -> Tiles:
         [
             (f"{cell.experiment}, {cell.workload}, {cell.system}", shown, rate),
             ("p99 latency", p99, at),
-            ("answers", record.output, _ANSWERS[record.output]),
+            ("answers", record.output, _answers(record)),
             ("limited by", limit or MISSING, meaning or "not known"),
         ]
     )
+
+
+def _answers(record: CellRecord) -> str:
+    """Says what the answers were compared with, or where they were wrong, or were not compared."""
+    if record.wrong:
+        return f"not equal to an independent answer in {first_of(record.wrong)}"
+    left = [part for part, correct in record.outputs.items() if correct is None]
+    if record.output == "partly compared":
+        return f"not compared in {first_of(left)}"
+    return "equal to an independent answer" if record.output == "right" else "nothing was compared"
 
 
 def _sentence(records: Records, record: CellRecord) -> Note:
@@ -73,12 +77,12 @@ def _sentence(records: Records, record: CellRecord) -> Note:
         is_short = search and search.outcome == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
         said.append(f"{record.claim.sentence}{advice}")
-    elif record.interval_of == "the fit alone":
+    elif record.interval_of == "one process":
         said.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )
-    if record.output == "wrong":
-        said.append("A latency run gave a wrong answer. Find out why before you use any figure of this cell.")
+    if record.wrong:
+        said.append(f"Answers were wrong in {first_of(record.wrong)}. Find out why before you use any of its figures.")
     return Note(" ".join(said))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from streamgauge.base.words import THIN, counted
-from streamgauge.bench.measurements.search.record import Doubt
+from collections.abc import Iterable
+
+from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.blocks import (
@@ -23,17 +24,8 @@ from streamgauge.results.report.blocks import (
 from streamgauge.results.report.degrees import comparisons, wanted
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
-from streamgauge.results.report.run_records import (
-    CellRecord,
-    Records,
-    Stream,
-    expected,
-    load_of,
-    one_line,
-)
+from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line
 
-#: of how many cells the names stand in one line
-_FEW = 3
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
 _NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
@@ -62,6 +54,19 @@ def outcome(records: Records) -> Outcome:
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
     return Outcome(state, sentence, problems)
+
+
+def expected(records: Records) -> Iterable[Status]:
+    """Yields the status of every stage that the benchmark asks for, in the order of the stage table."""
+    yield records.status("ingest")
+    yield records.status("analyze")
+    for stream in records.streams:
+        yield stream.generate
+        yield stream.validate
+    yield from records.suites
+    for cell in records.cells:
+        for name in records.benchmark.sections:
+            yield records.status(name, **cell.cell.model_dump())
 
 
 def summary(records: Records) -> Section:
@@ -149,8 +154,9 @@ def _covers(record: CellRecord) -> list[str]:
 
 
 def output(record: CellRecord) -> Text:
-    """Result of comparing a cell's outputs."""
-    return Text(record.output, _OUTPUT.get(record.output, "open"))
+    """Result of comparing a cell's outputs, with the parts that were wrong."""
+    parts = f": {first_of(record.wrong)}" if record.wrong else ""
+    return Text(f"{record.output}{parts}", _OUTPUT.get(record.output, "open"))
 
 
 def _rate(record: CellRecord) -> Text:
@@ -164,14 +170,12 @@ def _no_rate(record: CellRecord) -> Text:
 
 
 def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
-    """Lists the problems of a finished cell: no rate or a doubtful one, a wrong output, an unusable latency run."""
+    """Lists the problems of a finished cell: no rate, a wrong output, an unusable latency run."""
     name, problems = record.cell.name, list[tuple[State, str, str]]()
-    if record.void:
-        problems.append(("bad", f"search {name}", "the output of a recovery trial was wrong: the rate is void"))
+    if record.claim.kind == "wrong":
+        problems.append(("bad", f"search {name}", "the output of a proof trial was wrong: the rate is void"))
     elif record.search_status.outcome == "done" and not record.rate:
         problems.append(("bad", f"search {name}", record.claim.sentence))
-    elif record.rate and not record.proven:
-        problems.append(("open", f"search {name}", record.claim.sentence))
     for run in record.latency:
         which = f"latency {name} at {load_of(run)}"
         reason = one_line(run.reason)
@@ -181,35 +185,34 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
             problems.append(("open", which, reason or "invalid without a reason"))
         elif not run.is_settled:
             problems.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
+    wrong = [part for part, correct in record.further_outputs.items() if correct is False]
+    problems += [("bad", f"{part} of {name}", "the answers were wrong") for part in wrong]
     return problems
 
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
-    """Lists the doubts that no claim tells; cells with the same doubt share a line, and plain remarks come last."""
-    said: dict[Doubt, list[str]] = {}
+    """Lists the doubts of searches; cells with the same doubt share a line, and plain remarks come last."""
+    said: dict[tuple[State, str], list[str]] = {}
     for record in cells:
-        claimed = " ".join(sentence for _, _, sentence in _doubts(record))
+        claim, name = record.claim.sentence, record.cell.name
+        if record.rate and not record.proven:
+            said.setdefault(("open", claim), []).append(name)
         for doubt in record.search.doubts if record.search else ():
-            if doubt.sentence not in claimed:
-                said.setdefault(doubt, []).append(record.cell.name)
+            if doubt.sentence not in claim:
+                said.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
     lines: list[tuple[State, str, str]] = [
-        ("plain" if doubt.is_plain else "open", f"search {_listed(names, len(cells))}", one_line(doubt.sentence))
-        for doubt, names in said.items()
+        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in said.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
 
 
-def _listed(names: list[str], all_of_them: int) -> str:
-    """Names of some cells, in few words: "all 26 cells", "a, b" or "a, b, c and 5 more"."""
-    if len(names) == all_of_them > _FEW:
-        return f"all {all_of_them} cells"
-    rest = len(names) - _FEW
-    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:_FEW])} and {rest} more"
+def _named(names: list[str], all_of_them: int) -> str:
+    return f"all {all_of_them} cells" if len(names) == all_of_them > FEW else first_of(names)
 
 
 def _of(part: int, whole: int, what: str) -> str:
     if whole == 1:
         return f"the {what} is" if part else f"the {what} is not"
     if part == whole:
-        return f"all {whole} {what}s"
+        return f"{'both' if whole == 2 else f'all {whole}'} {what}s"
     return f"{part or 'none'} of {whole} {what}s"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, TypeVar
 
 from streamgauge.base.environment import Environment
 from streamgauge.base.errors import Damaged, Mistakes, UserError
+from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.claims import claim_of
@@ -19,11 +20,13 @@ from streamgauge.catalog.run_summary import LATENCY
 from streamgauge.catalog.stages import needed_before, stage_of
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.records.advice import Advice
+from streamgauge.records.answered import Answered
 from streamgauge.records.answers import AnswerLine, HardQueries
 from streamgauge.records.claim import Claim
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
+from streamgauge.records.registry import record_of
 from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
 from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import profile_key, stream_key
@@ -78,10 +81,11 @@ class CellRecord:
     search_status: Status
     latency_status: Status
     windows: list[MeasuredWindow]  # of the ladders, warm-up included
-    trials: list[MeasuredTrial]  # recovery trials
+    trials: list[MeasuredTrial]  # proof trials
     search: SearchAnswer | None
     latency: list[LatencyRun] = field(default_factory=list)
     latency_trials: list[LatencyTrial] = field(default_factory=list)
+    further_outputs: dict[str, bool | None] = field(default_factory=dict)  # of the other measurements
 
     @property
     def rate(self) -> float | None:
@@ -96,11 +100,6 @@ class CellRecord:
     @property
     def proven(self) -> bool:
         return self.claim.kind in ("proven", "at least")
-
-    @property
-    def void(self) -> bool:
-        """True if the output of a recovery trial was wrong: the rate of a wrong answer does not count."""
-        return self.claim.kind == "wrong"
 
     @property
     def top_run(self) -> LatencyRun | None:
@@ -120,18 +119,28 @@ class CellRecord:
 
     @property
     def interval_of(self) -> str:
-        """Coverage of the interval: "3 processes", or "the fit alone"; empty without an interval."""
+        """Coverage of the interval: "3 processes", or "one process"; empty without an interval."""
         if not self.claim.interval or not self.search:
             return ""
         several = self.search.interval_of == "processes"
-        return f"{len(self.search.processes)} processes" if several else "the fit alone"
+        return f"{len(self.search.processes)} processes" if several else "one process"
+
+    @cached_property
+    def outputs(self) -> dict[str, bool | None]:
+        """Maps each part of the measurements to whether its answers were right; None: they were not compared."""
+        search = {"search": self.search.correct} if self.search and self.search.trials else {}
+        latency = {f"latency ({load_of(run)})": run.correct for run in self.latency}
+        return {**search, **latency, **self.further_outputs}
+
+    @property
+    def wrong(self) -> list[str]:
+        """Parts of the measurements whose answers were wrong."""
+        return [part for part, correct in self.outputs.items() if correct is False]
 
     @property
     def output(self) -> Output:
-        """Result of comparing the outputs of recovery trials and latency runs with DuckDB's answer."""
-        outcomes = {run.correct for run in self.latency}
-        if self.search and self.search.trials:
-            outcomes.add(self.search.correct)
+        """Result of comparing the answers of all measurements with independent ones."""
+        outcomes = set(self.outputs.values())
         if False in outcomes:
             return "wrong"
         return "right" if outcomes == {True} else "partly compared" if True in outcomes else "not compared"
@@ -262,7 +271,24 @@ class Records:
             search,
             latency,
             list({(run.common, run.rate_events_per_s): run for run in runs}.values()),  # a retried stage has all again
+            self._further_outputs(cell),
         )
+
+    def _further_outputs(self, cell: Cell) -> dict[str, bool | None]:
+        """Says of each part of the measurements other than search and latency whether its answers were right."""
+        outputs: dict[str, bool | None] = {}
+        for name in self.benchmark.sections:
+            is_done = self.status(name, **cell.model_dump()).outcome == "done"
+            if name in ("search", "latency") or not (is_done or name in MEASUREMENTS.built_in):
+                continue
+            try:
+                model = record_of(name)
+                run = self.of_cell(cell, name, model) if issubclass(model, Answered) else None
+                parts = run.outputs if run else {}
+            except Exception:  # its package fails, as the section on the cell says; nobody knows of its answers
+                parts = {"": None}
+            outputs |= {f"{name} ({part})" if part else name: correct for part, correct in parts.items()}
+        return outputs
 
     def of_cell(self, cell: Cell, name: str, model: type[R]) -> R | None:
         """The record of a measurement of a cell; None if it is missing, or damaged."""
@@ -322,16 +348,3 @@ def load_text(fraction: float, rate: float, common: bool) -> str:
 
 def one_line(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def expected(records: Records) -> Iterable[Status]:
-    """Yields the status of every stage that the benchmark asks for, in the order of the stage table."""
-    yield records.status("ingest")
-    yield records.status("analyze")
-    for stream in records.streams:
-        yield stream.generate
-        yield stream.validate
-    yield from records.suites
-    for cell in records.cells:
-        for name in records.benchmark.sections:
-            yield records.status(name, **cell.cell.model_dump())

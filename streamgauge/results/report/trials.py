@@ -36,7 +36,7 @@ from streamgauge.results.report.run_records import load_text
 MOST_POINTS = 200
 #: the colour of a trial by its verdict
 COLOURS = {"sustainable": GREEN, "unsustainable": RED, "inconclusive": ORANGE, "invalid": GREY}
-#: a recovery trial's verdict in plain words
+#: a proof trial's verdict in plain words
 _SAID = {"sustainable": "caught up", "unsustainable": "fell behind", "inconclusive": "not clear"}
 #: part of the latency -> its name, colour, pattern
 _PARTS = {
@@ -58,13 +58,13 @@ def outcome_of(trial: TrialResult) -> str:
 
 
 def said(trial: TrialResult) -> str:
-    """The verdict of a recovery trial in plain words."""
+    """The verdict of a proof trial in plain words."""
     return _SAID.get(outcome_of(trial), outcome_of(trial))
 
 
 def name_of(trial: TrialResult, nth: int) -> str:
-    """Names a recovery trial by its number, a latency run by its fraction of the rate."""
-    return load_of_trial(trial) if isinstance(trial, LatencyTrial) else f"recovery\u00a0{nth}"
+    """Names a proof trial by its number, a latency run by its fraction of the rate."""
+    return load_of_trial(trial) if isinstance(trial, LatencyTrial) else f"proof\u00a0{nth}"
 
 
 def load_of_trial(trial: LatencyTrial) -> str:
@@ -89,7 +89,7 @@ def over_time(
     more: tuple[str, ...] = (),
     since: str = "trial began",
 ) -> Chart:
-    """Charts one line per recovery trial. points: yields (seconds, value, further table cells) of a trial."""
+    """Charts one line per proof trial. points: yields (seconds, value, further table cells) of a trial."""
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
@@ -115,13 +115,13 @@ def over_time(
             showlegend=True,
         ),
         Table(["trial", "at (s)", label, *more], rows),
-        "One line per recovery trial: green caught up, vermilion fell behind, orange not clear, grey invalid.",
+        "One line per proof trial: green caught up, vermilion fell behind, orange not clear, grey invalid.",
     )
 
 
 def batch_durations(trials: Sequence[MeasuredTrial]) -> Chart:
     columns = ("rows", "state rows", "state (MiB)")
-    return over_time(trials, _batch_points, "Duration of micro-batches in the recovery trials", "duration (s)", columns)
+    return over_time(trials, _batch_points, "Duration of micro-batches in the proof trials", "duration (s)", columns)
 
 
 def _batch_points(trial: MeasuredTrial) -> Iterable[tuple[float, float, list[Cell]]]:

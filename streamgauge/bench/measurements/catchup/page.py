@@ -4,62 +4,40 @@ from __future__ import annotations
 
 from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, minutes
-from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import (
-    MISSING,
     Block,
     Cell,
     Chart,
-    Hole,
     Note,
-    State,
     Table,
-    Text,
     Tiles,
-    attempt,
     between,
     count,
     number,
     percent,
     seconds,
-    share,
 )
-from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.measured import ANSWERS, ages, answers, blocks_of, load, unit_of, within
 from streamgauge.results.report.run_records import CellRecord, Records
-
-_OUTPUTS: dict[bool | None, tuple[str, State]] = {
-    True: ("right", "good"),
-    False: ("wrong", "bad"),
-    None: ("not compared", "open"),
-}
-_SHOWN = {"bytes": ("MiB", 2.0**20)}
-_ROWS = 20
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    run = records.of_cell(record.cell, "catchup", CatchupRun)
-    if run is None:
-        return [Hole("No catch-up", records.why(records.status("catchup", **record.cell.model_dump())))]
-    return [attempt("Catch-up", make, run) for make in (_tiles, _sentence, _table, _peaks, _chart)]
+    makers = (_tiles, _sentence, _table, _peaks, _chart)
+    return blocks_of(records, record, CatchupRun, "catch-up", lambda _: makers)
 
 
 def _tiles(run: CatchupRun) -> Tiles:
-    load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "the rate that the file names"
-    live = run.not_within if run.live_s is None else _within(run.live_s)
+    begins = f"of {minutes(run.behind_s)}, at {load(run.fraction, 'the rate that the file names')}"
+    live = run.not_within if run.live_s is None else within(run.live_s, counted(run.live_s.samples, "fresh process"))
     dropped = "not known" if run.dropped is None else count(run.dropped[0])
     return Tiles(
         [
             ("live after", seconds(run.live_s.value if run.live_s else None), live),
             ("takes meanwhile", number(run.taken_per_s.value if run.taken_per_s else None), _events(run)),
-            ("begins with", counted(run.backlog, "event", THIN), f"of {minutes(run.behind_s)}, at {load}"),
-            ("answers", _OUTPUTS[run.correct][0], f"{dropped} events dropped as late"),
+            ("begins with", counted(run.backlog, "event", THIN), begins),
+            ("answers", ANSWERS[run.correct], f"{dropped} events dropped as late"),
         ]
     )
-
-
-def _within(one: Spread) -> str:
-    interval = MISSING if one.interval is None else between(one.interval)
-    return f"90\u202f% interval {interval} s, of {counted(one.samples, 'fresh process')}"
 
 
 def _events(run: CatchupRun) -> str:
@@ -83,10 +61,9 @@ def _table(run: CatchupRun) -> Table:
 
 
 def _row(nth: int, one: Repeat) -> list[Cell]:
-    answers, state = _OUTPUTS[one.correct]
     remark = one.reason if not one.valid else None if one.live_s is not None else "not live at its end"
     return [
-        nth, seconds(one.live_s), number(one.taken_per_s), count(one.offered), count(one.dropped), Text(answers, state),
+        nth, seconds(one.live_s), number(one.taken_per_s), count(one.offered), count(one.dropped), answers(one.correct),
         remark,
     ]  # fmt: skip
 
@@ -94,7 +71,7 @@ def _row(nth: int, one: Repeat) -> list[Cell]:
 def _peaks(run: CatchupRun) -> Table:
     rows: list[list[Cell]] = []
     for one in run.peaks:
-        unit, per = _SHOWN.get(one.unit, (one.unit, 1.0))
+        unit, per = unit_of(one.unit)
         rows.append(
             [one.name.replace("_", " "), number(one.most / per, unit), between((min(one.each) / per, one.most / per))]
         )
@@ -102,15 +79,6 @@ def _peaks(run: CatchupRun) -> Table:
 
 
 def _chart(run: CatchupRun) -> Chart:
-    traces: list[Trace] = []
-    rows: list[list[Cell]] = []
-    for nth, one in enumerate(run.repeats, 1):
-        name = f"repeat {nth}"
-        traces.append(line(name, [at for at, _ in one.ages], [age for _, age in one.ages], nth - 1))
-        rows += [[name, number(at), number(age)] for at, age in one.ages[:: len(one.ages) // _ROWS + 1]]
-    return Chart(
-        "Age while it catches up",
-        figure(traces, axis("seconds since the begin"), axis("age of the oldest event that waits (s)")),
-        Table(["repeat", "at (s)", "age (s)"], rows),
-        f"Live while no event waits for longer than {run.max_age_s:g} s.",
-    )
+    lines = [(f"repeat {nth}", f"repeat {nth}", one.ages) for nth, one in enumerate(run.repeats, 1)]
+    note = f"Live while none waits for longer than {run.max_age_s:g}\u00a0s."
+    return ages("Age while it catches up", "begin", "repeat", lines, note)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.base.words import counted
+from streamgauge.records.answered import Answered
 from streamgauge.records.loss import Loss
-from streamgauge.records.record import Part, Record
+from streamgauge.records.record import Part
 from streamgauge.records.spread import Spread
 from streamgauge.stats.catch_up import Needed, needed
 
@@ -36,7 +37,7 @@ class Repeat(Part):
     ages: tuple[tuple[float, float], ...] = ()  # seconds since the start, and age of the oldest event that waits
 
 
-class CatchupRun(Record):
+class CatchupRun(Answered):
     """Content of catchup.json."""
 
     plan: str
@@ -52,6 +53,10 @@ class CatchupRun(Record):
     repeats: tuple[Repeat, ...] = ()
     lost_at_own_speed: Loss | None = None
     software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {"": self.correct}
 
     @property
     def void(self) -> str:

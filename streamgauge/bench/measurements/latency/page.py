@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
-from streamgauge.results.report import recovery_charts, trials
+from streamgauge.results.report import trials
 from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Hole, Table, Text, attempt, count, number
 from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.measured import answers
 from streamgauge.results.report.model import settled_age, typical
 from streamgauge.results.report.run_records import CellRecord, Records, load_of
 from streamgauge.results.report.trials import thinned
@@ -19,7 +20,9 @@ _PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max"
 def blocks(records: Records, record: CellRecord) -> list[Block]:
     """Builds the blocks of a cell's latency runs; none for a cell that has neither these nor a search."""
     if not record.latency:
-        return [Hole("No latency", records.why(record.latency_status))] if record.search else []
+        plan = records.benchmark.latency
+        why = records.why(record.latency_status) if plan.fractions or plan.rates else "the benchmark asks for none"
+        return [Hole("No latency", why)] if record.search else []
     return [
         attempt("Latency by percentile", _by_percentile, record.latency),
         attempt("Latency over time", _latency_over_time, record.latency),
@@ -132,22 +135,20 @@ def _latency_over_time(runs: list[LatencyRun]) -> Chart:
 
 def _correctness(runs: list[LatencyRun]) -> Table:
     """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
-    rows: list[list[Cell]] = []
-    for run in runs:
-        correct = recovery_charts.OUTPUT.get(run.correct, recovery_charts.NOT_COMPARED)
-        rows.append(
-            [
-                load_of(run),
-                correct,
-                count(run.late_events),
-                number(run.stream_seconds_per_second),
-                count(run.late_drops_expected),
-                count(run.late_drops_reported),
-                run.late_drops_counted_in or MISSING,
-                count(run.emitted),
-                number(run.system_cpu_us_per_event),
-            ]
-        )
+    rows: list[list[Cell]] = [
+        [
+            load_of(run),
+            answers(run.correct),
+            count(run.late_events),
+            number(run.stream_seconds_per_second),
+            count(run.late_drops_expected),
+            count(run.late_drops_reported),
+            run.late_drops_counted_in or MISSING,
+            count(run.emitted),
+            number(run.system_cpu_us_per_event),
+        ]
+        for run in runs
+    ]
     columns = ["of the rate", "output", "events lost", "stream s per s", "late expected", "late reported", "counted in"]
     columns += ["rows emitted", "CPU-µs/event"]
     return Table(columns, rows, "Correctness and work", cards=True)

@@ -11,68 +11,57 @@ from streamgauge.results.report.blocks import (
     Block,
     Cell,
     Chart,
-    Hole,
     Note,
-    State,
     Table,
-    Text,
     Tiles,
-    attempt,
     between,
     count,
     number,
     seconds,
-    share,
 )
-from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.measured import ANSWERS, ages, answers, blocks_of, load, within
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: faults in words
 NAMES = {"kill": "system killed", "restart": "worker killed", "cut": "link cut", "rescale": "parallelism doubled"}
-_OUTPUTS: dict[bool | None, State] = {True: "good", False: "bad", None: "open"}
-_ROWS = 20
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    run = records.of_cell(record.cell, "recovery", RecoveryRun)
-    if run is None:
-        return [Hole("No recovery", records.why(records.status("recovery", **record.cell.model_dump())))]
-    makers: list[Callable[[RecoveryRun], Block]] = [_tiles, _table, _not_measured, _trials, _chart]
-    if any(one.interval for one in run.faults):
-        makers.insert(2, _intervals)
-    return [attempt("Recovery", make, run) for make in makers]
+    def makers(run: RecoveryRun) -> list[Callable[[RecoveryRun], Block]]:
+        more = [_intervals] if any(one.interval for one in run.faults) else []
+        return [_tiles, _table, *more, _not_measured, _trials, _chart]
+
+    return blocks_of(records, record, RecoveryRun, "recovery", makers)
 
 
 def _name(one: Suffered) -> str:
-    return f"{NAMES[one.fault]}, checkpoints every {one.interval}" if one.interval else NAMES[one.fault]
+    return one.called(NAMES[one.fault])
 
 
 def _tiles(run: RecoveryRun) -> Tiles:
-    load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "as the file names"
     measured = [one for one in run.faults if not one.unmeasurable]
     outputs = {one.correct for one in measured}
-    answers = "wrong" if False in outputs else "not compared" if None in outputs or not outputs else "right"
+    correct = False if False in outputs else None if None in outputs or not outputs else True
     wrong = [f"{_name(one)}: {one.answers}" for one in measured if one.wrong]
     tiles: list[tuple[str, str, str]] = [
         (f"{_name(one)}: back after", seconds(one.back_s.value if one.back_s else None), _about(one, one.back_s))
         for one in measured
     ]
-    offered = ("offered", number(run.rate_events_per_s), f"events/s, {load}")
-    return Tiles([*tiles, offered, ("answers", answers, "; ".join(wrong) or "through all faults")])
+    offered = ("offered", number(run.rate_events_per_s), f"events/s, {load(run.fraction)}")
+    return Tiles([*tiles, offered, ("answers", ANSWERS[correct], "; ".join(wrong) or "through all faults")])
 
 
 def _about(one: Suffered, spread: Spread | None) -> str:
     if spread is None:
         return one.void or f"not back in {one.not_back} of {count(len(one.counted))} trials"
-    interval = MISSING if spread.interval is None else between(spread.interval)
-    return f"90\u202f% interval {interval} s, of {spread.samples} trials"
+    return within(spread, f"{spread.samples} trials")
 
 
 def _table(run: RecoveryRun) -> Table:
     rows: list[list[Cell]] = [
         [
             _name(one), _spread(one.taken_again_s), _spread(one.back_s), seconds(one.peak_age_s),
-            count(one.read_again), Text(one.answers, _OUTPUTS[one.correct]),
+            count(one.read_again), answers(one.correct, one.answers),
         ]
         for one in run.faults if not one.unmeasurable
     ]  # fmt: skip
@@ -113,7 +102,7 @@ def micros(value: float) -> str:
 def _trials(run: RecoveryRun) -> Table:
     rows: list[list[Cell]] = [
         [
-            f"{one.name} {nth}", seconds(trial.struck_s), *_times(trial),
+            f"{one.name}, trial {nth}", seconds(trial.struck_s), *_times(trial),
             count(trial.read_again), count(trial.lost), count(trial.doubled), trial.wrong or trial.reason,
         ]
         for one in run.faults
@@ -129,18 +118,10 @@ def _times(trial: Struck) -> list[Cell]:
 
 
 def _chart(run: RecoveryRun) -> Chart:
-    traces: list[Trace] = []
-    rows: list[list[Cell]] = []
-    for nth, one in enumerate(run.faults):
-        for number_, trial in enumerate(one.trials, 1):
-            name = f"{one.name} {number_}"
-            traces.append(line(name, [at for at, _ in trial.ages], [age for _, age in trial.ages], nth))
-            rows += [[name, number(at), number(age)] for at, age in trial.ages[:: len(trial.ages) // _ROWS + 1]]
-    return Chart(
-        "Age around each fault",
-        figure(
-            traces, axis("seconds since the fault"), axis("age of the oldest event that waits (s)"), showlegend=True
-        ),
-        Table(["trial", "at (s)", "age (s)"], rows),
-        f"Back while no event waits for longer than {run.max_age_s:g} s.",
-    )
+    lines = [
+        (one.name, f"{one.name}, trial {nth}", trial.ages)
+        for one in run.faults
+        for nth, trial in enumerate(one.trials, 1)
+    ]
+    note = f"A line for each trial; it is back while none waits for longer than {run.max_age_s:g}\u00a0s."
+    return ages("Age around each fault", "fault", "trial", lines, note)

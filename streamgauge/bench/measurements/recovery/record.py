@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.bench.measurements.recovery.section import Kind
-from streamgauge.records.record import Part, Record
+from streamgauge.records.answered import Answered
+from streamgauge.records.record import Part
 from streamgauge.records.spread import Spread
 
 
@@ -43,8 +44,11 @@ class Suffered(Part):
 
     @property
     def name(self) -> str:
-        """The fault, and the interval of checkpoints."""
-        return f"{self.fault}, checkpoints every {self.interval}" if self.interval else self.fault
+        return self.called(self.fault)
+
+    def called(self, fault: str) -> str:
+        """The fault in these words, with the interval of checkpoints."""
+        return f"{fault}, checkpoints every {self.interval}" if self.interval else fault
 
     @property
     def valid(self) -> list[Struck]:
@@ -126,7 +130,7 @@ class Suffered(Part):
         return f"{self.name}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
 
 
-class RecoveryRun(Record):
+class RecoveryRun(Answered):
     """Content of recovery.json."""
 
     plan: str
@@ -138,3 +142,7 @@ class RecoveryRun(Record):
     faults: tuple[Suffered, ...] = ()
     no_intervals: str = ""  # why it was not measured at the intervals of checkpoints that were asked for
     software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {one.name: one.correct for one in self.faults if not one.unmeasurable}

@@ -41,20 +41,25 @@ class Recovery(RatedSection):
     )
     seed: Annotated[int, Field(ge=0)] = Field(default=1, description="seed of the instants at which faults come")
 
+    @property
+    def strikes_s(self) -> tuple[float, float]:
+        """Both ends of the seconds of a trial in which its fault comes."""
+        return EARLIEST * self.seconds, LATEST * self.seconds
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if len(set(self.faults)) < len(self.faults):
             raise ValueError(f"faults: found {', '.join(self.faults)}, allowed: each of them once")
         if len(set(self.checkpoint_intervals)) < len(self.checkpoint_intervals):
             raise ValueError("checkpoint_intervals: found one of them twice, allowed: each of them once")
-        longest_s = EARLIEST * self.seconds
+        longest_s, latest_s = self.strikes_s
         for interval in self.checkpoint_intervals:
             if not LEAST_S <= interval.seconds <= longest_s:
                 raise ValueError(
                     f"checkpoint_intervals: found {interval}, allowed: from {LEAST_S:g} s to {longest_s:.3g} s, which "
                     "is a sixth of `seconds`, so that a checkpoint comes before a fault"
                 )
-        most_s = self.seconds - LATEST * self.seconds  # exact where it is a whole number
+        most_s = self.seconds - latest_s  # exact where it is a whole number
         if self.cut_seconds >= most_s:
             raise ValueError(
                 f"cut_seconds: found {self.cut_seconds:g}, allowed: less than {most_s:g}, two thirds of `seconds`, as "

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from streamgauge.bench.driver.system import Capabilities
-from streamgauge.bench.faults.course import STAYS_S, Course, course
+from streamgauge.bench.faults.course import Course, course, watched_s
 from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
@@ -18,7 +18,7 @@ from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
-from streamgauge.bench.measurements.recovery.section import EARLIEST, LATEST, Kind, Recovery
+from streamgauge.bench.measurements.recovery.section import Kind, Recovery
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
@@ -111,14 +111,14 @@ def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:
     """True once the system has been back for longer than the allowed age."""
     if strike.resumed_s is None:
         return False
-    struck_s, stays_s = strike.struck_s or 0.0, bound_s + STAYS_S
+    struck_s, stays_s = strike.struck_s or 0.0, watched_s(bound_s)
     return course(so_far.samples, so_far.clock, struck_s, bound_s, stays_s, strike.away_s).back_s is not None
 
 
 def instants(section: Recovery, fault: Kind) -> list[float]:
     """The instants of a fault in its trials, in seconds, by the seed alone."""
     random = np.random.default_rng([section.seed, *fault.encode()])
-    return list(random.uniform(EARLIEST * section.seconds, LATEST * section.seconds, section.repeats))
+    return list(random.uniform(*section.strikes_s, section.repeats))
 
 
 def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:

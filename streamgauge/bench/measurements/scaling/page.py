@@ -19,6 +19,7 @@ from streamgauge.results.report.blocks import (
 )
 from streamgauge.results.report.charts import Trace, axis, figure, line
 from streamgauge.results.report.degrees import in_cpus
+from streamgauge.results.report.measured import ANSWERS
 from streamgauge.results.report.run_records import CellRecord, Records
 
 
@@ -76,8 +77,8 @@ def _need(need: Need, differ: float) -> tuple[str, str, str]:
 def _answers(run: ScalingRun) -> tuple[str, str, str]:
     if run.checked is None:
         return ("answers", "not compared", "no part had a rate")
-    said = {True: "right", False: "wrong", None: "not compared"}[run.checked.correct]
-    return ("answers", said, f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s")
+    at = f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s"
+    return ("answers", ANSWERS[run.checked.correct], at)
 
 
 def _table(run: ScalingRun) -> Table:

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from streamgauge.config import Cell
+from streamgauge.records.answered import Answered
 from streamgauge.records.measurement import Outcome
-from streamgauge.records.record import Part, Record
+from streamgauge.records.record import Part
 from streamgauge.stats.parts import Curve, more_cpus
 from streamgauge.stats.scalability import Coefficient, Law, Refused, cost_per_billion, fit
 
@@ -104,7 +105,7 @@ class Checked(Part):
     reason: str = ""
 
 
-class ScalingRun(Record):
+class ScalingRun(Answered):
     """Content of scaling.json."""
 
     plan: str
@@ -121,6 +122,10 @@ class ScalingRun(Record):
     checked: Checked | None = None
     seconds: float = 0.0  # of the measurement, its warm-up included
     software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {"": self.checked.correct} if self.checked else {}
 
     @property
     def known(self) -> list[Carried]:

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.search.record import SearchAnswer
-from streamgauge.results.report import ladder_charts, recovery_charts, trials
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Hole,
-    Note,
-    Tiles,
-    attempt,
-    between,
-    count,
-    number,
-    share,
-)
+from streamgauge.results.report import ladder_charts, proof_charts, trials
+from streamgauge.results.report.blocks import MISSING, Block, Hole, Note, Tiles, attempt, between, count, number, share
 from streamgauge.results.report.model import fixed_share, limited_by, typical
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -26,7 +15,8 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     if record.search:
         shown.append(attempt("Rate", _figures, record))
         shown.append(attempt("Lost", _lost, record))
-        shown += [Note(f"{one.sentence[0].upper()}{one.sentence[1:]}.") for one in record.search.doubts]
+        doubts = [one.sentence for one in record.search.doubts if one.sentence not in record.claim.sentence]
+        shown += [Note(f"{doubt[0].upper()}{doubt[1:]}.") for doubt in doubts]  # the claim has told the others
     else:
         shown.append(Hole("No sustainable rate", records.why(record.search_status)))
     if record.windows:
@@ -39,8 +29,8 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
             shown.append(attempt("What each process showed", ladder_charts.processes, record))
     if record.trials:
         shown += [
-            attempt("Recovery trials", recovery_charts.ages, record.trials),
-            attempt("Recovery trials", recovery_charts.table, record),
+            attempt("Proof trials", proof_charts.ages, record.trials),
+            attempt("Proof trials", proof_charts.table, record),
         ]
         if any(trials.batches_of(trial) for trial in record.trials):
             shown.append(attempt("Batches over time", trials.batch_durations, record.trials))
@@ -51,12 +41,12 @@ def _figures(record: CellRecord) -> Tiles:
     search, claim = record.search, record.claim
     assert search
     covers = {
-        "the fit alone": "events/s, of the fit of one process: without the spread between processes",
+        "one process": "events/s, of the fit of one process: without the spread between processes",
         "": "no interval can be given",
     }
     whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
     tiles = [
-        ("sustainable rate", number(record.rate), f"{'events/s; ' if record.rate else ''}{claim.sentence}"),
+        ("sustainable rate", number(record.rate), f"{'events/s. ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
         ("limited by", *(limited_by(search) if search.constraint else (MISSING, "not known"))),
         *_costs(search),
@@ -92,10 +82,10 @@ def _costs(search: SearchAnswer) -> list[tuple[str, str, str]]:
 
 def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
     below, above = record.search.proven if record.search else (None, None)
-    tiles = []
+    tiles, none = [], f"no proof trial was {'clear' if record.trials else 'run'}"
     for label, rate in (("caught up at", below), ("fell behind at", above)):
         remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
-        tiles.append((label, number(rate), remark or ("events/s" if rate else "no recovery trial was clear")))
+        tiles.append((label, number(rate), remark or ("events/s" if rate else none)))
     return tiles
 
 

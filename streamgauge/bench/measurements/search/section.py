@@ -14,7 +14,7 @@ from streamgauge.bench.measurements import Section
 class Search(Section):
     """Settings of the search for the sustainable rate.
 
-    Each process has a ladder of closed-loop windows; recovery trials then prove the estimate.
+    Each process has a ladder of closed-loop windows; proof trials then test the estimate.
     """
 
     max_age: Delay = Field(
@@ -55,7 +55,7 @@ class Search(Section):
         default=0.03, description="half width of the ratio's interval at which no further block is measured"
     )
     margin: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.1, description="relative distance of the first recovery trials below and above the estimate"
+        default=0.1, description="relative distance of the first proof trials below and above the estimate"
     )
     proof_steps: Annotated[int, Field(ge=0, le=4)] = Field(
         default=2,
@@ -63,7 +63,7 @@ class Search(Section):
     )
     recovery_seconds: PositiveFloat = Field(
         default=40.0,
-        description="longest recovery trial, or max_age if longer; it ends once the sign of its drift is clear",
+        description="longest proof trial, or max_age if longer; it ends once the sign of its drift is clear",
     )
     max_drift: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05,

@@ -1,4 +1,4 @@
-"""The search stage: measures windows and recovery trials of a cell until `next_step` is Done; records each at once."""
+"""The search stage: measures windows and proof trials of a cell until `next_step` is Done; records each at once."""
 
 from __future__ import annotations
 

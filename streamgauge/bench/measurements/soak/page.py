@@ -9,45 +9,37 @@ from streamgauge.results.report.blocks import (
     Block,
     Cell,
     Chart,
-    Hole,
     Spark,
     State,
     Table,
     Text,
     Tiles,
-    attempt,
     between,
     number,
-    share,
 )
 from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.measured import ANSWERS, blocks_of, load, unit_of
 from streamgauge.results.report.run_records import CellRecord, Records
 
 _STATES: dict[str, State] = {"level": "good", "growing": "bad", "falling": "plain", "not clear": "open"}
-#: units in which bytes are shown
-_SHOWN = {"bytes": ("MiB", 2.0**20)}
 _SPARKS = 40
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    run = records.of_cell(record.cell, "soak", SoakRun)
-    if run is None:
-        return [Hole("No soak", records.why(records.status("soak", **record.cell.model_dump())))]
-    return [attempt("Soak", make, run) for make in (_tiles, _table, _chart)]
+    return blocks_of(records, record, SoakRun, "soak", lambda _: (_tiles, _table, _chart))
 
 
 def _tiles(run: SoakRun) -> Tiles:
+    of = f"of {counted(run.offered, 'event', THIN)}" if run.valid else run.reason
     names = ", ".join(named(one) for one in run.growing)
     judged = [one for one in run.series if one.kind != "not clear"]
     verdict = f"{len(run.growing)} of {len(judged)}" if judged else MISSING
-    load = f"{share(run.fraction)} of the sustainable rate" if run.fraction else "as the file names"
-    answers = {True: "right", False: "wrong", None: "not compared"}[run.correct]
     return Tiles(
         [
             ("grows in a long run", verdict, names or "series; all others are level"),
             ("soaked for", number(run.seconds / 60, "min"), "after the warm-up"),
-            ("offered", number(run.rate_events_per_s), f"events/s, {load}"),
-            ("answers", answers, run.reason if not run.valid else f"of {counted(run.offered, 'event', THIN)}"),
+            ("offered", number(run.rate_events_per_s), f"events/s, {load(run.fraction)}"),
+            ("answers", ANSWERS[run.correct], of),
         ]
     )
 
@@ -55,7 +47,7 @@ def _tiles(run: SoakRun) -> Tiles:
 def _table(run: SoakRun) -> Table:
     rows: list[list[Cell]] = []
     for one in run.series:
-        unit, per = _SHOWN.get(one.unit, (one.unit, 1.0))
+        unit, per = unit_of(one.unit)
         interval = one.interval and (one.interval[0] / per, one.interval[1] / per)
         points = one.points[:: max(1, len(one.points) // _SPARKS)]
         rows.append(

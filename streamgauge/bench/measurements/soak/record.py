@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from streamgauge.records.answered import Answered
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Outcome
-from streamgauge.records.record import Part, Record
+from streamgauge.records.record import Part
 from streamgauge.stats.trend import Full, Kind
 
 
@@ -37,7 +38,7 @@ class Followed(Part):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class SoakRun(Record):
+class SoakRun(Answered):
     """Content of soak.json."""
 
     plan: str
@@ -53,6 +54,10 @@ class SoakRun(Record):
     series: tuple[Followed, ...] = ()
     unknown: tuple[str, ...] = ()  # series that this system does not tell
     software: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {"": self.correct}
 
     @property
     def growing(self) -> list[Followed]:

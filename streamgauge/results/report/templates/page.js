@@ -8,6 +8,7 @@
     const axis = (of) => ({ [`${of}.gridcolor`]: colour("--grid"), [`${of}.linecolor`]: colour("--axis"), [`${of}.tickcolor`]: colour("--axis") });
     return { "font.color": colour("--chart"), ...axis("xaxis"), ...axis("yaxis") };
   };
+  const LINE = 30; // px of a legend of one line
   const INK = "#1b2430"; // the darkest of the traces' colours, which is not seen on a dark page
   const night = matchMedia("(prefers-color-scheme: dark)");
   const grid = { zeroline: false, ticks: "outside", title: { standoff: 10, font: { size: 13 } }, automargin: true };
@@ -15,7 +16,7 @@
     font: { family: font, size: 13 },
     height: 320, margin: { l: 56, r: 16, t: 12, b: 48 },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, maxheight: 4000, tracegroupgap: 0 },
     hovermode: "closest", hoverlabel: { font: { family: font } },
     // a finger must scroll the page, not zoom the chart
     dragmode: touch ? false : "zoom",
@@ -46,11 +47,20 @@
       const [part, name] = path.split(".");
       full[part] = { ...full[part], [name]: value };
     }
+    const { height } = full; // relayout changes that of the figure
     await Plotly.newPlot(place, traces, full, { responsive: true, displaylogo: false, displayModeBar: false });
+    await fit(place, height);
+    place.on("plotly_afterplot", () => fit(place, height)); // at another width the legend has other lines
     const title = place.closest("figure").querySelector("strong").textContent;
     const name = title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
     save(place, "CSV", title, () => offer(`${name}.csv`, csv(place.closest("figure").querySelector("table"))));
-    save(place, "SVG", title, () => Plotly.downloadImage(place, { format: "svg", filename: name, width: 900, height: 400 }));
+    save(place, "SVG", title, () => Plotly.downloadImage(place, { format: "svg", filename: name, width: 900, height: place.layout.height + 80 }));
+  };
+  // a legend of many lines makes the chart higher, not its plot lower
+  const fit = async (place, height) => {
+    const legend = place.querySelector(".legend .bg")?.getBBox().height ?? 0;
+    const wanted = Math.round(height + Math.max(0, legend - LINE));
+    if (place.layout.height !== wanted) await Plotly.relayout(place, { height: wanted });
   };
   const save = (place, kind, title, act) => {
     const button = document.createElement("button");

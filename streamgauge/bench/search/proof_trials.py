@@ -1,4 +1,4 @@
-"""Proves the estimate by open-loop recovery trials below and above it, each longer or further away until clear."""
+"""Plans the open-loop proof trials below and above the estimate, each longer or further away until clear."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streamgauge.records.measurement import Limits, Measurement, Purpose
 _CLEAR = 4.5
 
 
-def next_recovery(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
-    """Returns the next recovery trial; None when both sides of the last estimate are decided, or tries are spent.
+def next_trial(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Recover | None:
+    """Returns the next proof trial; None when both sides of the last estimate are decided, or tries are spent.
 
     A trial that agrees with the ladder settles its load. One that contradicts it is repeated, and the majority decides.
     A load that stays undecided is followed by one twice as far from the estimate.

@@ -1,4 +1,4 @@
-"""Recovery trials: each begins with a backlog and shows whether the system catches up at its rate."""
+"""Proof trials: each begins with a backlog and shows whether the system catches up at its rate."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from streamgauge.records.trial import MeasuredTrial
 from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text, number, share
+from streamgauge.results.report.measured import answers
 from streamgauge.results.report.run_records import CellRecord
 from streamgauge.results.report.trials import name_of, outcome_of, over_time, said
 
-OUTPUT: dict[object, Text] = {
-    True: Text("right", "good", hint="it equals DuckDB's answer"),
-    False: Text("wrong", "bad", hint="it differs from DuckDB's answer: the figure is void"),
-}
-NOT_COMPARED = Text("not compared", "open")
 #: what a trial on this side of the estimate should show
 _EXPECTED = {"below": "sustainable", "above": "unsustainable"}
 
 
 def table(record: CellRecord) -> Table:
-    """Table of the recovery trials: the rate offered, the verdict and its reason, the output."""
+    """Table of the proof trials: the rate offered, the verdict and its reason, the output."""
     rows: list[list[Cell]] = [
         [
             name_of(trial, nth),
@@ -29,12 +25,12 @@ def table(record: CellRecord) -> Table:
             number(trial.behind_s, "s"),
             _verdict(trial),
             trial.observation.invalid or trial.reason,
-            OUTPUT.get(trial.correct, NOT_COMPARED),
+            answers(trial.correct),
         ]
         for nth, trial in enumerate(record.trials, 1)
     ]
     columns = ["trial", "offered", "events/s", "of the rate", "behind at first", "verdict", "reason", "output"]
-    return Table(columns, rows, "Recovery trials", cards=True)
+    return Table(columns, rows, "Proof trials", cards=True)
 
 
 def _verdict(trial: MeasuredTrial) -> Text:
@@ -47,7 +43,7 @@ def _verdict(trial: MeasuredTrial) -> Text:
 
 def ages(trials: Sequence[MeasuredTrial]) -> Chart:
     """Charts the age over the time since the first sample, one line per trial."""
-    title = "Recovery trials: age of the oldest waiting event"
+    title = "Proof trials: age of the oldest waiting event"
     return over_time(trials, _ages, title, "age (s)", since="first sample")
 
 
