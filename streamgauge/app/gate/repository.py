@@ -52,8 +52,8 @@ class Repository:
         changed = (self._git("status", "--porcelain", "--untracked-files=no") or "").splitlines()
         if changed and self._git("rev-parse", "HEAD") == commits.head:
             raise UserError(
-                f"--head: found {counted(len(changed), 'changed file')} not committed, such as {changed[0].split()[-1]}; "
-                "the gate measures commits: commit or stash them"
+                f"--head: found {counted(len(changed), 'changed file')} not committed, such as "
+                f"{changed[0].split()[-1]}; the gate measures commits: commit or stash them"
             )
 
     def inside(self, file: Path) -> Path | None:
