@@ -48,9 +48,10 @@ class Repetition(Line):
 
     @property
     def text(self) -> str:
-        """The figures in one line, or why they do not count."""
-        figures = (f"{with_mark(metric, self.claim)} {value:.4g}" for metric, value in self.values.items())
-        return self.wrong or self.void or "  ".join(figures)
+        """The figures in one line, with an outcome that leaves some out, or why they do not count."""
+        figures = [f"{with_mark(metric, self.claim)} {value:.4g}" for metric, value in self.values.items()]
+        outcome = [] if self.outcome == "sustainable" else [self.outcome]
+        return self.wrong or self.void or "  ".join(figures + outcome)
 
 
 class ReleaseAnswer(AnswerLine):

@@ -195,6 +195,11 @@ def test_the_text_names_the_question_and_the_reason(few: str) -> None:
     assert "advice              No delay is advised: nothing is promised" in answer.out
 
 
+def test_lines_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    file = lines(tmp_path, *(f"{1000 * n},a,1" for n in range(150)), "soon,a,1")
+    assert run(Call(["advise", file, "--time", "ts", "--unit", "ms", "--event"])).err == "1 bad line left out\n"
+
+
 KINDS = "allowed: one of --window, --session, --join, --event"
 
 

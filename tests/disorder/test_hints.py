@@ -289,7 +289,17 @@ def test_an_hour_twice(zone: str, begin: datetime, wanted: str) -> None:
     assert (hint.kind, hint.events, hint.lines) == ("hour_twice", len(twice), tuple(n + 2 for n in twice[:5]))
     assert wanted in hint.text
     assert look(times, format="%Y-%m-%d %H:%M:%S%z", zone=zone).hints == ()
-    assert look(times, format="%Y-%m-%d %H:%M:%S").hints == ()
+
+
+def test_an_hour_twice_of_a_zone_that_nobody_named() -> None:
+    begin = int(datetime(2025, 10, 26, tzinfo=UTC).timestamp())  # a Sunday
+    times = [begin + 60 * (i if i < 180 else i - 60) for i in range(300)]
+    (hint,) = look(times, [100], format="%Y-%m-%d %H:%M:%S").hints
+    assert (hint.kind, hint.events, hint.lines) == ("hour_twice", 59, (182, 183, 184, 185, 186))
+    assert "begin the hour of 2025-10-26T02:00Z again" in hint.text
+    assert look(times, format="%Y-%m-%d %H:%M:%S%z").hints == look(times, unit="s").hints == ()
+    assert look([at + DAY for at in times], iso=True).hints == ()
+    assert look([*times[:150], times[180], *times[150:180], *times[240:]], iso=True).hints == ()  # fewer come again
 
 
 def test_no_hour_twice_where_both_are_there() -> None:

@@ -111,7 +111,7 @@ def test_what_is_not_committed_is_not_measured_in_silence(tmp_path: Path) -> Non
     done = gate(place)
     assert done.exit_code == 3
     assert done.stderr.splitlines()[-1] == (
-        "streamgauge: --head: found 1 changed files that are not committed, such as rows.csv; the gate measures "
+        "streamgauge: --head: found 1 changed file not committed, such as rows.csv; the gate measures "
         "commits: commit or stash them"
     )
 

@@ -133,7 +133,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
 def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
     """Tells by Airflow's deadline alerts that a run takes longer than its timeouts' factor times what it should."""
     return DeadlineAlert(
-        name=f"{benchmark.name} is late",
+        name=f"latest end of {benchmark.name}",
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(seconds=max(benchmark.timeouts.least.seconds, benchmark.timeouts.factor * seconds)),
         callback=AsyncCallback(late.warn, {"benchmark": benchmark.name}),

@@ -68,7 +68,7 @@ def _served(environment: dict[str, str], base: Path, port: int) -> int:
         try:
             tell("starting Airflow")
             began = time.monotonic()
-            with Live(lambda: f"starting Airflow, {took(time.monotonic() - began)} of about 30 s", sys.stdout, 5.0):
+            with Live(lambda: f"starting Airflow, {took(time.monotonic() - began)}; often 30 s", sys.stdout, 5.0):
                 home.prepare(environment)
                 for service in SERVICES:
                     log = base / f"{service[0]}.log"

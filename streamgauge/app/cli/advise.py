@@ -19,6 +19,7 @@ from streamgauge.app.cli.event_files import Idle, Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
+from streamgauge.base.words import counted
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config.systems import DEFAULT
 from streamgauge.records.advice import Advice, Answers, PartAdvice, Question, Target
@@ -136,7 +137,8 @@ def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: 
         from streamgauge.streams.advice.engines import with_engines
         from streamgauge.streams.stages import advise as stage
 
-        event_files.warn(profile.doubts)
+        bad = [f"{counted(profile.quarantined, 'bad line')} left out"] if profile.quarantined else []
+        event_files.warn([*bad, *profile.doubts])
         _require_values(events, columns | {"--by": source.by})
         asked_ticks = [-(-ps // PS[profile.tick]) for ps in asked_ps]
         with workplace.progress("trying delays"):

@@ -51,7 +51,7 @@ def gate(
     began = time.monotonic()
     with (
         prepared(benchmark, store, output, *experiments, step="gate", scope={}),
-        workplace.progress("gate", 60 * settings.minutes, "at most, and what the builds take"),
+        workplace.progress("gate", 60 * settings.minutes, "less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}))
     if as_json:

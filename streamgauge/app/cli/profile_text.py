@@ -111,7 +111,7 @@ def show(profile: Profile) -> None:
     events = profile.events
     typer.echo(
         f"events              {events:,}"
-        + (f"  ({profile.quarantined:,} bad lines left out)" if profile.quarantined else "")
+        + (f"  ({counted(profile.quarantined, 'bad line')} left out)" if profile.quarantined else "")
     )
     first, last = profile.event_time.min, profile.event_time.max
     typer.echo(f"event time          {moment(first, tick)} to {moment(last, tick)}")

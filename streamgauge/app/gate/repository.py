@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 
 #: hexadecimal digits of a commit that are shown
 SHORT = 12
@@ -51,8 +52,8 @@ class Repository:
         changed = (self._git("status", "--porcelain", "--untracked-files=no") or "").splitlines()
         if changed and self._git("rev-parse", "HEAD") == commits.head:
             raise UserError(
-                f"--head: found {len(changed)} changed files that are not committed, such as {changed[0].split()[-1]}; "
-                "the gate measures commits: commit or stash them"
+                f"--head: found {counted(len(changed), 'changed file')} not committed, such as "
+                f"{changed[0].split()[-1]}; the gate measures commits: commit or stash them"
             )
 
     def inside(self, file: Path) -> Path | None:

@@ -19,6 +19,7 @@ from streamgauge.app.nights import issues, stages
 from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, column, edited, in_turns, is_rerun, of_cell
 from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
+from streamgauge.base.words import counted
 from streamgauge.bench.answers import functional, rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.lock import measuring
@@ -80,6 +81,8 @@ class Night:
             log.info("%s", line)
             lines.append(line)
             self._report(lines)
+        if not lines:
+            log.info("nothing failed, and no change is seen in %s", counted(len(self._series()), "figure"))
         self.index.add_run(self.directory)
         issues.write(self.directory, self._series())
         self._report(lines, complete=True)

@@ -112,7 +112,7 @@ class _Check:
             suspects = release_rules.suspects(series)
             for cell, ladder in product(self.pairs, ladders):
                 if (".".join(cell), ladder) in suspects:
-                    log.info("suspect: %s%s", ".".join(cell), ", its rate" if ladder else "")
+                    log.info("suspect, run again: %s%s", ".".join(cell), ", its rate" if ladder else "")
                     self._rounds(cell, self.settings.reruns, token, ladder=ladder)
             wrong = release_rules.outputs(self.repetitions)
             series = release_rules.series(self.repetitions, self.settings.tolerance)
@@ -164,7 +164,7 @@ class _Check:
                 one = self._repetition(pair, side, number, token, ladder=ladder)
                 self.repetitions.append(one)
                 one.append(self.directory / REPETITIONS)
-                log.info("%s round %d, %s: %s", one.cell, number, side, one.text)
+                log.info("%s round %d of %d, %s: %s", one.cell, number, first + count - 1, side, one.text)
                 if one.wrong and side == "candidate":
                     return
 

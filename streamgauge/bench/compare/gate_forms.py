@@ -43,7 +43,7 @@ def sentence(check: GateCheck) -> str:
     """Says which slowdown of each series could have been seen, and how often an equal commit is called slower."""
     seen = [f"{one.name} {100 * one.seen:.1f} %" for one in check.series if one.seen is not None]
     if not seen:
-        return "Too little was measured to tell which slowdown would have been seen."
+        return "Too little was measured to tell which slowdown would have been seen. Allow more minutes or fewer cells."
     return (
         f"Slowdowns that would have been seen with {check.power:.0%} power: {', '.join(seen)}. "
         f"An equal commit is called slower in at most {check.false_alarm:.0%} of gates."

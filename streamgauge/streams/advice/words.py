@@ -10,20 +10,21 @@ from streamgauge.records.profile import part_name
 from streamgauge.streams.advice.promise import outgrown
 
 Row = tuple[str, ...]
+#: kinds of hints that make no advice wrong
+_HARMLESS = ("merging", "part_idle")
 
 
 def headline(advice: Advice) -> str:
     """Says which delay is advised, or why there is none."""
     best = advice.advised
+    mend = " Mend first what the hints name." if any(one.kind not in _HARMLESS for one in advice.hints) else ""
     if best is None:
-        spoilt = any(one.enough_without is not None and one.kind != "merging" for one in advice.hints)
-        return f"No delay is advised: {advice.reason}.{' Mend first what the hints name.' if spoilt else ''}"
+        return f"No delay is advised: {advice.reason}.{mend}"
     what = "events lost" if advice.question.target == "lost" else f"{advice.question.answer}s wrong"
     realised = f"(median {percent(best.realised_p50)}, worst {percent(best.realised_max)})"
     promise = f"The promise of at most {100 * best.promised:g} % of {what}"
-    return (
-        f"Wait {show_exact(best.delay, advice.tick)}. {promise} held in {best.held} of {best.tests} tests {realised}."
-    )
+    wait = f"Wait {show_exact(best.delay, advice.tick)}."
+    return f"{wait} {promise} held in {best.held} of {best.tests} tests {realised}.{mend}"
 
 
 def of_workload(advice: Advice) -> str:

@@ -167,6 +167,8 @@ class _Look:
     def _hour_twice(self) -> None:
         time = self._origin.time
         if not time.is_local:
+            if time.unit is None and "%z" not in (time.format or ""):
+                self._hour_back()
             return
         per_s = ticks_per_second(self._origin.tick)
         low, high = self._blocks.span
@@ -183,6 +185,27 @@ class _Look:
                     f"{number:,} times ({self._lines(rows, number)}) lie between {hour.local} in {time.zone}, an hour "
                     "that the zone has twice; all are taken for the first",
                     number,
+                    rows,
+                )
+
+    def _hour_back(self) -> None:
+        """Tells of an hour of a Sunday that begins again when it is over, in times that name no zone."""
+        hour = 3600 * ticks_per_second(self._origin.tick)
+        for row, late in sorted(self._count.holders, key=lambda one: -one[1])[:FEW]:
+            last = self._blocks.at([row], self._blocks.times)[0]
+            begin = last // hour * hour
+            again = float(np.median(self._blocks.after(row, min(late // 20 + 1, _WINDOW), self._kept)))
+            is_sunday = begin // (24 * hour) % 7 == 3  # of the epoch
+            if not (is_sunday and last - begin > 0.95 * hour and 0 <= again - begin < 0.05 * hour):
+                continue
+            both = self._blocks.number(Region(begin, begin + hour - 1))
+            if both < 3 * late < 2 * both:
+                rows = range(row + 1, row + 1 + LISTED)
+                self._add(
+                    "hour_twice",
+                    f"{late:,} times ({self._lines(rows, late)}) begin the hour of {self._moment(begin)[:16]}Z again, "
+                    "as local times do when clocks are put back; is there a column in UTC, or with an offset?",
+                    late,
                     rows,
                 )
 
