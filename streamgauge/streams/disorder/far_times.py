@@ -47,7 +47,7 @@ class Far:
 
 
 def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
-    """Finds what lies apart, the farthest first. A kind far_… is one only if it changes the disorder."""
+    """Finds groups that lie apart, the farthest first. One far behind or ahead may leave the disorder as it is."""
     second = ticks_per_second(tick)
     groups: list[Far] = []
     low, high = blocks.span
