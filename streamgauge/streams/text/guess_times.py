@@ -207,7 +207,7 @@ def _texts(names: tuple[str | int, ...], values: list[str], calendar: Calendar) 
         dated = {"year": year} if yearless(pattern) else {}
         if dated and calendar.year is None:
             reasons.append(f"times have no year: the first is taken for one of {year}, as the file's own date is")
-        yield Time(names, {"format": pattern} | dated | zone, "; ".join(reasons) or None, constant, pattern in _DATES)
+        yield Time(names, {"format": pattern, **dated, **zone}, "; ".join(reasons) or None, constant, pattern in _DATES)
 
 
 def _year(pattern: str, first: str, written_s: int) -> int:
