@@ -38,7 +38,7 @@ def as_json_object(advice: Advice) -> dict[str, object]:
     }
 
 
-def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, object]:
+def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
     """Returns what --measure adds to the object; nothing without it."""
     if measured is None:
         return {}
