@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -260,7 +260,7 @@ class Overrides(Model):
         )
         return changed.model_copy(update={"cells": self._cells(benchmark, changed)})
 
-    def _given(self, *names: str) -> dict[str, Any]:
+    def _given(self, *names: str) -> dict[str, object]:
         return self.model_dump(include={*names}, exclude_none=True)
 
     def _cells(self, benchmark: Benchmark, changed: Benchmark) -> tuple[Cell, ...] | None:

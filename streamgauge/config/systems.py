@@ -78,6 +78,10 @@ class System(Model):
     adapter: ClassVar[str] = ""
     #: None: nobody has declared it
     semantics: ClassVar[Semantics | None] = None
+    #: True if one process of it may serve several streams in turns
+    shares: ClassVar[bool] = True
+    #: True if the driver sends it all declared columns, not only those of the query
+    every_column: ClassVar[bool] = False
     name: Name = Field(description="name of the system")
     engine: str = Field(description=f"{', '.join(ENGINES.built_in)}, a registered name, or {OWN}")
     example: bool = Field(
@@ -88,16 +92,6 @@ class System(Model):
     @property
     def over_wire(self) -> bool:
         """True if whole suites are asked of it over the wire (bench/answers/wire_suite.py), not in a session."""
-        return False
-
-    @property
-    def shares(self) -> bool:
-        """True if one process of it may serve several streams in turns."""
-        return True
-
-    @property
-    def every_column(self) -> bool:
-        """True if the driver sends it all declared columns, not only those of the query."""
         return False
 
     def ids(self, columns: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 - a query of ours names no ids

@@ -14,14 +14,13 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import advise_measuring, event_files, options, source_options, workplace
 from streamgauge.app.cli.advice_text import as_json_object, measured_json, show, show_measured
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app
+from streamgauge.app.cli.common import AsJson, app
 from streamgauge.app.cli.event_files import Idle, Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 from streamgauge.base.words import counted
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config.systems import DEFAULT
 from streamgauge.records.advice import Advice, Answers, PartAdvice, Question, Target
 from streamgauge.records.profile import UNMERGED, Profile
 
@@ -31,39 +30,117 @@ _NUMBERS = ("int64", "float64")
 _LONGEST = 10**18
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Options that say what a job answers, and what it may lose."""
+
+    window: Annotated[str | None, typer.Option(help="answers are of windows of this length")] = None
+    slide: Annotated[
+        str | None, typer.Option(help="with --window: from one window's begin to the next", show_default="--window")
+    ] = None
+    session: Annotated[
+        str | None, typer.Option(help="answers are of sessions, which end after a gap of this length")
+    ] = None
+    join: Annotated[
+        str | None, typer.Option(help="answers are of pairs of two events at most so far apart; with --left and --key")
+    ] = None
+    event: Annotated[bool, typer.Option("--event", help="answers are of each event by itself")] = False
+    left: Annotated[
+        str | None,
+        typer.Option(help="with --join: COLUMN=VALUE of the events that are one half; all others are the other"),
+    ] = None
+    key: Annotated[str | None, typer.Option(help="column by which answers are grouped")] = None
+    value: Annotated[str | None, typer.Option(help="column of numbers whose sum is looked at, too")] = None
+    lost: Annotated[
+        str | None, typer.Option(help="advise a delay: at most this percent of the events may be lost, such as 0.1%")
+    ] = None
+    windows_wrong: Annotated[
+        str | None,
+        typer.Option(help="advise a delay: at most this percent of the windows, or of the sessions, may stay wrong"),
+    ] = None
+    allowed_lateness: Annotated[
+        str | None, typer.Option(help="how long a window takes late events after its first answer", show_default="0s")
+    ] = None
+
+    def __post_init__(self) -> None:
+        kinds = {"--window": self.window, "--session": self.session, "--join": self.join, "--event": self.event or None}
+        named = [name for name, given in kinds.items() if given is not None]
+        if len(named) != 1:
+            raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
+        (kind,) = named
+        for name, given, of, needed in (
+            ("--slide", self.slide, "--window", False),
+            ("--allowed-lateness", self.allowed_lateness, "--window", False),
+            ("--left", self.left, "--join", True),
+            ("--windows-wrong", self.windows_wrong, "--window, --session", False),
+        ):
+            if given is not None and kind not in of.split(", "):
+                raise UserError(f"{name}: found with {kind}, allowed: with {of}")
+            if given is None and needed and kind == of:
+                raise UserError(f"{name}: this option is missing; {of} wants it")
+        if kind == "--join" and self.key is None:
+            raise UserError("--key: this option is missing; --join wants it")
+        if kind == "--event" and (self.key or self.value):
+            raise UserError(
+                f"--{'key' if self.key else 'value'}: found with --event, allowed: with --window, --session"
+            )
+        if self.lost is not None and self.windows_wrong is not None:
+            raise UserError("--lost: found with --windows-wrong, allowed: one of both")
+
+    def on(self, source: config.Source) -> tuple[config.Source, Question]:
+        """The source that keeps the columns which are asked about, and the question in its ticks. Raises UserError."""
+        key, value, left = self.key, self.value, None
+        if key is not None:
+            source, key = source_options.kept(source, key)
+        if self.left is not None:
+            column, half = self._half
+            source, column = source_options.kept(source, column)
+            left = f"{column}={half}"
+        if value is not None:
+            source, value = source_options.kept(source, value, "float64")
+            if source.kinds[value] not in _NUMBERS:
+                raise UserError(f"--value {self.value}: found {source.kinds[value]}, allowed: a column of numbers")
+        return source, self._question(PS[source.tick], key, value, left)
+
+    @property
+    def _half(self) -> tuple[str, str]:
+        column, equals, value = (self.left or "").partition("=")
+        if not (column and equals):
+            raise UserError(f"--left {self.left}: found no value, allowed: COLUMN=VALUE")
+        return column, value
+
+    def _question(self, ticks: int, key: str | None, value: str | None, left: str | None) -> Question:
+        """The question in ticks of so many ps, about these columns."""
+        window, slide, session, join, allowed = (
+            0 if text is None else _ticks(f"--{name}", text, ticks)
+            for name, text in (
+                ("window", self.window), ("slide", self.slide or self.window), ("session", self.session),
+                ("join", self.join), ("allowed-lateness", self.allowed_lateness),
+            )
+        )  # fmt: skip
+        if window and window % slide:
+            raise UserError(f"--slide {self.slide}: allowed: a whole part of --window {self.window}")
+        kind: Answers = "event"
+        if window:
+            kind = "tumbling" if window == slide else "sliding"
+        elif session or join:
+            kind = "session" if session else "join"
+        target: Target | None = "lost" if self.lost else "windows_wrong" if self.windows_wrong else None
+        share = None if target is None else _share(target, self.lost or self.windows_wrong or "")
+        return Question(
+            answers=kind, length=window or session or join, slide=slide, key=key, value=value,
+            left=left, allowed_lateness=allowed, target=target, share=share,
+        )  # fmt: skip
+
+
 @app.command()
 @spread
 def advise(
     files: Files,
     reading: Reading,
-    window: Annotated[str | None, typer.Option(help="answers are of windows of this length")] = None,
-    slide: Annotated[
-        str | None, typer.Option(help="with --window: from one window's begin to the next", show_default="--window")
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option(help="answers are of sessions, which end after a gap of this length")
-    ] = None,
-    join: Annotated[
-        str | None, typer.Option(help="answers are of pairs of two events at most so far apart; with --left and --key")
-    ] = None,
-    event: Annotated[bool, typer.Option("--event", help="answers are of each event by itself")] = False,
-    left: Annotated[
-        str | None,
-        typer.Option(help="with --join: COLUMN=VALUE of the events that are one half; all others are the other"),
-    ] = None,
-    key: Annotated[str | None, typer.Option(help="column by which answers are grouped")] = None,
-    value: Annotated[str | None, typer.Option(help="column of numbers whose sum is looked at, too")] = None,
-    lost: Annotated[
-        str | None, typer.Option(help="advise a delay: at most this percent of the events may be lost, such as 0.1%")
-    ] = None,
-    windows_wrong: Annotated[
-        str | None,
-        typer.Option(help="advise a delay: at most this percent of the windows, or of the sessions, may stay wrong"),
-    ] = None,
+    asked: Asked,
+    *,
     delay: Annotated[list[str] | None, typer.Option(help="say what this delay loses; may be repeated")] = None,
-    allowed_lateness: Annotated[
-        str | None, typer.Option(help="how long a window takes late events after its first answer", show_default="0s")
-    ] = None,
     by: Annotated[
         str | None, typer.Option(help="also advise on each value of this column alone, such as a device or a partition")
     ] = None,
@@ -72,37 +149,21 @@ def advise(
     measure: Annotated[
         bool, typer.Option("--measure", help="measure a system at the advised delay and its neighbours: minutes")
     ] = False,
-    system: Annotated[str, typer.Option(help="with --measure: the engine, with its default settings")] = DEFAULT,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="with --measure: events/s at which each delay's latency is measured",
-            show_default="the longest delay passes in 2 s",
-        ),
-    ] = None,
-    processes: Annotated[
-        int, typer.Option(min=1, max=20, help="with --measure: fresh processes of each delay")
-    ] = advise_measuring.PROCESSES,
-    run_id: Annotated[
-        str | None, typer.Option("--run", help="with --measure: name of its run, a new one, or one to go on with")
-    ] = None,
-    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    setting: advise_measuring.Setting,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how long a job shall wait for late events: what each watermark delay loses, and which one to take."""
     if page is not None:
         workplace.require_writable("--page", page, files)
-    asked = Asked(window, slide, session, join, event, left, key, value, lost, windows_wrong, allowed_lateness)
     source = source_options.with_parts(source_options.source(files, reading), by, idle)
     if measure:
-        advise_measuring.check(source, asked.window, key, value, system)
+        advise_measuring.check(source, asked.window, asked.key, asked.value, setting.system)
     advice = advised(source, asked, delay or [], master)
     measured = None
     if not as_json:
         show(advice)
     if measure:
-        setting = advise_measuring.Setting(system, rate, processes, run_id, artifacts)
         measured = advise_measuring.measured(*asked.on(source), advice, setting, as_json=as_json)
         if not as_json:
             show_measured(measured, advice.tick)
@@ -178,94 +239,6 @@ def _idle(profile: Profile) -> int | None:
     """The time after which a part is idle, if one is; None if none is ever so."""
     by = profile.by_part
     return by.idle if by is not None and any((part.longest_idle or 0) >= by.idle for part in by.parts) else None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Options that say what a job answers, and what it may lose."""
-
-    window: str | None = None
-    slide: str | None = None
-    session: str | None = None
-    join: str | None = None
-    event: bool = False
-    left: str | None = None
-    key: str | None = None
-    value: str | None = None
-    lost: str | None = None
-    windows_wrong: str | None = None
-    allowed_lateness: str | None = None
-
-    def __post_init__(self) -> None:
-        kinds = {"--window": self.window, "--session": self.session, "--join": self.join, "--event": self.event or None}
-        named = [name for name, given in kinds.items() if given is not None]
-        if len(named) != 1:
-            raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
-        (kind,) = named
-        for option, of, needed in (
-            ("slide", "--window", False),
-            ("allowed_lateness", "--window", False),
-            ("left", "--join", True),
-            ("windows_wrong", "--window, --session", False),
-        ):
-            name, given = f"--{option.replace('_', '-')}", getattr(self, option)
-            if given is not None and kind not in of.split(", "):
-                raise UserError(f"{name}: found with {kind}, allowed: with {of}")
-            if given is None and needed and kind == of:
-                raise UserError(f"{name}: this option is missing; {of} wants it")
-        if kind == "--join" and self.key is None:
-            raise UserError("--key: this option is missing; --join wants it")
-        if kind == "--event" and (self.key or self.value):
-            raise UserError(
-                f"--{'key' if self.key else 'value'}: found with --event, allowed: with --window, --session"
-            )
-        if self.lost is not None and self.windows_wrong is not None:
-            raise UserError("--lost: found with --windows-wrong, allowed: one of both")
-
-    def on(self, source: config.Source) -> tuple[config.Source, Question]:
-        """The source that keeps the columns which are asked about, and the question in its ticks. Raises UserError."""
-        key, value, left = self.key, self.value, None
-        if key is not None:
-            source, key = source_options.kept(source, key)
-        if self.left is not None:
-            column, half = self._half
-            source, column = source_options.kept(source, column)
-            left = f"{column}={half}"
-        if value is not None:
-            source, value = source_options.kept(source, value, "float64")
-            if source.kinds[value] not in _NUMBERS:
-                raise UserError(f"--value {self.value}: found {source.kinds[value]}, allowed: a column of numbers")
-        return source, self._question(PS[source.tick], key, value, left)
-
-    @property
-    def _half(self) -> tuple[str, str]:
-        column, equals, value = (self.left or "").partition("=")
-        if not (column and equals):
-            raise UserError(f"--left {self.left}: found no value, allowed: COLUMN=VALUE")
-        return column, value
-
-    def _question(self, ticks: int, key: str | None, value: str | None, left: str | None) -> Question:
-        """The question in ticks of so many ps, about these columns."""
-        window, slide, session, join, allowed = (
-            0 if text is None else _ticks(f"--{name}", text, ticks)
-            for name, text in (
-                ("window", self.window), ("slide", self.slide or self.window), ("session", self.session),
-                ("join", self.join), ("allowed-lateness", self.allowed_lateness),
-            )
-        )  # fmt: skip
-        if window and window % slide:
-            raise UserError(f"--slide {self.slide}: allowed: a whole part of --window {self.window}")
-        kind: Answers = "event"
-        if window:
-            kind = "tumbling" if window == slide else "sliding"
-        elif session or join:
-            kind = "session" if session else "join"
-        target: Target | None = "lost" if self.lost else "windows_wrong" if self.windows_wrong else None
-        share = None if target is None else _share(target, self.lost or self.windows_wrong or "")
-        return Question(
-            answers=kind, length=window or session or join, slide=slide, key=key, value=value,
-            left=left, allowed_lateness=allowed, target=target, share=share,
-        )  # fmt: skip
 
 
 def _ticks(option: str, text: str, ticks: int) -> int:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from streamgauge import config
 from streamgauge.app.cli import planning
-from streamgauge.app.cli.common import store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, store_at
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.live import tell
 from streamgauge.base.places import here
 from streamgauge.base.units import PS, Duration, Tick
 from streamgauge.base.words import counted
-from streamgauge.config.systems import ENGINES
+from streamgauge.config.systems import DEFAULT, ENGINES
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Question, Trade
 
 #: processes from which a rate has an interval
@@ -36,14 +36,23 @@ _SEARCH = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Settings of the measurement, and the place where it is kept."""
+    """Options of the measurement, and the place where it is kept."""
 
-    system: str
-    rate: float | None = None
-    """events/s of the latency runs; by default such that delays matter in them"""
-    processes: int = PROCESSES
-    run: str | None = None
-    artifacts: Path = Path("artifacts")
+    system: Annotated[str, typer.Option(help="with --measure: the engine, with its default settings")] = DEFAULT
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="with --measure: events/s at which each delay's latency is measured",
+            show_default="the longest delay passes in 2 s",
+        ),
+    ] = None
+    processes: Annotated[int, typer.Option(min=1, max=20, help="with --measure: fresh processes of each delay")] = (
+        PROCESSES
+    )
+    run: Annotated[
+        str | None, typer.Option("--run", help="with --measure: name of its run, a new one, or one to go on with")
+    ] = None
+    artifacts: Artifacts = DEFAULT_ARTIFACTS
 
 
 def check(source: config.Source, window: str | None, key: str | None, value: str | None, system: str) -> None:

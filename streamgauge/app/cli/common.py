@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ Artifacts = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
 
 
-def tell(line: str, facts: dict[str, Any], as_json: bool) -> None:
+def tell(line: str, facts: Mapping[str, object], as_json: bool) -> None:
     """Prints a command's line or lines, or the facts in them as one JSON object."""
     typer.echo(json.dumps(facts, default=str) if as_json else line)
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -53,7 +53,7 @@ def export(
     tell(f"{counted(len(rows), 'result')} and {counted(len(compared), 'comparison')}: {out}", facts, as_json)
 
 
-def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[str, Any]]:
+def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[str, object]]:
     """Writes the rows' sound figures in that form; returns what was written as a line, and as facts."""
     from streamgauge.base.places import as_user_error, write_whole
     from streamgauge.records.claim import mark_of

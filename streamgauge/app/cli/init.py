@@ -87,10 +87,14 @@ def init(
 
     def keys(file: str) -> dict[str, Any]:
         """Keys of `source` that differ from the default."""
-        found = guessed.source(file, chosen) | arrivals
+        described = guessed.source(file, chosen) | arrivals
         if topic is None:
-            return found
-        return {"format": "kafka", "kafka": topic, **{k: v for k, v in found.items() if k not in ("files", "format")}}
+            return described
+        return {
+            "format": "kafka",
+            "kafka": topic,
+            **{k: v for k, v in described.items() if k not in ("files", "format")},
+        }
 
     source = workplace.pinned(options.parse(config.Source, keys(place), "source"))
     ordered = {} if source.is_merged else {"order": "event_time"}

@@ -14,38 +14,44 @@ from streamgauge.base.units import Duration
 from streamgauge.config import mistakes
 
 M = TypeVar("M", bound=BaseModel)
+
+
+def _alike(section: str, *keys: str) -> dict[str, str]:
+    """Maps keys of a section to the options that have their names."""
+    return {f"{section}.{key}": f"--{key.replace('_', '-')}" for key in keys}
+
+
+def _delays(section: str) -> dict[str, str]:
+    """Maps the keys of a section of delays to their options."""
+    named = {f"{section}.distribution": "--delay", f"{section}.outages.by": "--outages"}
+    named |= _alike(f"{section}.outages", "spacing", "like", "partitions", "delivery")
+    return named | _alike(section, "min", "max", "mean", "stddev", "sigma", "alpha", "profile")
+
+
 #: a key of a benchmark file -> the option that gives it
 _OPTIONS = {
-    "source.time.column": "--time", "source.time.unit": "--unit", "source.time.format": "--format",
-    "source.time.iso": "--iso", "source.time.year": "--year", "source.time.columns": "--time",
-    "source.time.zone": "--zone", "source.time": "--time",
-    "source.arrival.column": "--arrival", "source.arrival.unit": "--arrival-unit",
-    "source.arrival.format": "--arrival-format",
-    "source.arrival.iso": "--arrival-iso", "source.arrival.columns": "--arrival",
-    "source.arrival.year": "--year", "source.decimal": "--decimal",
-    "source.comment": "--comment", "source.arrival": "--arrival",
-    "source.separator": "--separator",
-    "source.header": "--no-header", "source.columns": "--columns", "source.order": "--order",
-    "source.max_bad_fraction": "--max-bad-fraction",
-    "source.kafka.from": "--from", "source.kafka.until": "--until", "source.kafka.most_events": "--most-events",
-    "source.kafka.values": "--values", "source.kafka.security": "--security",
-    "source.kafka.registry.address": "--registry", "source.kafka.registry": "--registry",
-    "source.kafka.writer_schema": "--writer-schema",
-    "source.files": "the name of the file", "source.format": "the end of the file's name",
-    "overrides.scale": "--scale", "overrides.seed": "--seed", "overrides.outputs": "--outputs",
-    "overrides.experiments": "--experiment", "overrides.workloads": "--workload", "overrides.systems": "--system",
-    "overrides.processes": "--processes", "overrides.proof_steps": "--proof-steps",
-    "experiment.target_percent": "--target", "experiment.target": "--target", "experiment.seed": "--seed",
-    "experiment.on_infeasible": "--on-infeasible", "on_infeasible: closest": "--on-infeasible closest",
-    "order: event_time": "--order event_time", "target: source": "--target source",
-    "order: arrival": "--order arrival", "source.by": "--by",
-    **{f"{before}delay.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
-        "distribution": "delay", **{key: key for key in ("min", "max", "mean", "stddev", "sigma", "alpha", "profile")},
-    }.items()},
-    **{f"{before}delay.outages.{key}": f"--{option}" for before in ("experiment.", "") for key, option in {
-        "by": "outages", **{key: key for key in ("spacing", "like", "partitions", "delivery")},
-    }.items()},
-}  # fmt: skip
+    **_alike("source", "time", "arrival", "decimal", "comment", "separator", "columns", "order", "by"),
+    **_alike("source", "max_bad_fraction"),
+    **_alike("source.time", "unit", "format", "iso", "year", "zone"),
+    **_alike("source.arrival", "year"),
+    **_alike("source.kafka", "from", "until", "most_events", "values", "security", "registry", "writer_schema"),
+    **_alike("overrides", "scale", "seed", "outputs", "processes", "proof_steps"),
+    **_alike("experiment", "target", "seed", "on_infeasible"),
+    **_delays("experiment.delay"),
+    **_delays("delay"),
+    **{f"source.{time}.{key}": f"--{time}" for time in ("time", "arrival") for key in ("column", "columns")},
+    **{f"source.arrival.{key}": f"--arrival-{key}" for key in ("unit", "format", "iso")},
+    **{f"overrides.{kind}s": f"--{kind}" for kind in ("experiment", "workload", "system")},
+    "order: event_time": "--order event_time",
+    "order: arrival": "--order arrival",
+    "target: source": "--target source",
+    "on_infeasible: closest": "--on-infeasible closest",
+    "experiment.target_percent": "--target",
+    "source.header": "--no-header",
+    "source.kafka.registry.address": "--registry",
+    "source.files": "the name of the file",
+    "source.format": "the end of the file's name",
+}
 _KEY = re.compile("|".join(rf"(?<![\w.]){re.escape(key)}(?!\w)" for key in sorted(_OPTIONS, key=len, reverse=True)))
 #: a model's own check begins with the key that it is about
 _OF_MODEL = re.compile(r"^(source(?:\.time|\.kafka)?|experiment\.delay(?:\.outages)?): ([a-z_]+): ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 import typer
 
@@ -26,7 +25,7 @@ def lines(benchmark: Benchmark) -> Iterator[str]:
         yield printable(f"{_WORDS[one.kind]} {one.name}{unset}  ({one.key})")
 
 
-def facts(benchmark: Benchmark) -> list[dict[str, Any]]:
+def facts(benchmark: Benchmark) -> list[dict[str, object]]:
     """Facts that `lines` tells, as JSON; `set` says of a variable whether it is there, and never its value."""
     return [
         asdict(one) | ({"set": one.name in os.environ} if one.kind == "variable" else {}) for one in reached(benchmark)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from streamgauge.base.words import counted
 
 if TYPE_CHECKING:
     from streamgauge.results.index import Index
+    from streamgauge.results.index.result_index import Row
 
 results = typer.Typer(no_args_is_help=True, help="List, export and rebuild the index of all results.")
 app.add_typer(results, name="results")
@@ -62,7 +63,7 @@ def metrics(
     where: Filters = None, artifacts: Artifacts = DEFAULT_ARTIFACTS, database: Database = None, as_json: AsJson = False
 ) -> None:
     """List the metrics that were measured, with the number of their series and of their valid points."""
-    by_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in existing(artifacts, database).results(**filters_of(where)):
         by_metric.setdefault((row["metric"], row["unit"]), []).append(row)
     rows = [

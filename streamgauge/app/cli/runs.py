@@ -6,7 +6,7 @@ import json
 import webbrowser
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -178,5 +178,5 @@ def _name(one: Result) -> str:
     return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
 
 
-def _record(one: Result) -> dict[str, Any]:
+def _record(one: Result) -> dict[str, object]:
     return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "claim": one.claim}

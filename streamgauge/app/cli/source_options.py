@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import update_wrapper
 from inspect import Parameter, signature
 from pathlib import Path
@@ -130,21 +130,25 @@ class Reading:
 
 
 def spread(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
-    """Gives a command the options of a Reading, except `without`, in place of its parameter `reading`."""
-    hints = get_type_hints(Reading, include_extras=True)
-    held = {
-        one.name: Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
-        for one in fields(Reading)
-        if one.name not in without
-    }
+    """Gives a command the options of its dataclasses, except `without`, in place of the parameters that take these."""
     plain = signature(command, eval_str=True)
     parameters: list[Parameter] = []
+    groups: dict[str, tuple[Callable[..., object], list[str]]] = {}
     for one in plain.parameters.values():
-        parameters += held.values() if one.name == "reading" else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+        held = [one.replace(kind=Parameter.KEYWORD_ONLY)]
+        if is_dataclass(group := one.annotation):
+            hints = get_type_hints(group, include_extras=True)
+            held = [
+                Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name])
+                for part in fields(group)
+                if part.name not in without
+            ]
+            groups[one.name] = one.annotation, [part.name for part in held]
+        parameters += held
 
     def called(**given: Any) -> None:
-        reading = Reading(**{name: given.pop(name) for name in held})
-        command(reading=reading, **given)
+        made = {name: group(**{part: given.pop(part) for part in parts}) for name, (group, parts) in groups.items()}
+        command(**made, **given)
 
     # the name and the signature, from which the options are read
     described: Any = update_wrapper(called, command)

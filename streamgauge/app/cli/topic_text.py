@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamgauge.config.topic import Pinned, Topic
 
 
@@ -20,7 +18,7 @@ def fixed_options(topic: Topic) -> str:
     return f"--from {starts} --until {ends}"
 
 
-def fixed_json(topic: Topic) -> dict[str, Any]:
+def fixed_json(topic: Topic) -> dict[str, object]:
     """Name and id of a topic, its offsets by partition, and whose times its records bear, as `--json` tells them."""
     pinned = _fixed(topic)
     starts, ends = ({number: edges[side] for number, edges in pinned.ranges.items()} for side in (0, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,18 +17,13 @@ from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.replay import DAY_PS, load_stream, memory_of_each
 from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.bench.driver.serving import Serving
-from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.artifacts import Artifact, Store
 
 
 def driver_of(
-    manifest: dict[str, Any],
-    files: Sequence[Path],
-    serving: Serving,
-    *,
-    horizon_ps: int = DAY_PS,
-    others: Sequence[tuple[dict[str, Any], Sequence[Path]]] = (),
+    stream: Artifact, serving: Serving, *, horizon_ps: int = DAY_PS, others: Sequence[Artifact] = ()
 ) -> Driver:
-    """Loads a stream and returns a driver that serves it; others: manifests and files of streams that take turns.
+    """Loads a stream and returns a driver that serves it; others: streams that take turns with it.
 
     horizon_ps: how far after the last event the sentinel is, ps. Raises UserError.
     """
@@ -40,14 +34,14 @@ def driver_of(
         )
     names = None if serving.columns is None else list(serving.columns)
     loaded = []
-    for one, own in [(manifest, files), *others]:
-        parts = [file for file in own if file.suffix == ".parquet"]
+    for one in (stream, *others):
+        parts = [file for file in one.files() if file.suffix == ".parquet"]
         if not parts:
             raise UserError("the stream's manifest names no Parquet files; generate the stream with output parquet")
         loaded.append(
             load_stream(
                 parts,
-                one.get("tick", "ns"),
+                one.manifest.get("tick", "ns"),
                 _columns(parts, names),
                 line=serving.line,
                 densify=serving.densify,
@@ -56,7 +50,7 @@ def driver_of(
                 max_memory_mb=memory_of_each(serving.max_memory_mb, 1 + len(others)),
             )
         )
-    sha256, salted = str(manifest.get("sha256", "")), serving.salted
+    sha256, salted = str(stream.manifest.get("sha256", "")), serving.salted
     return Driver(
         loaded[0], serving, others=loaded[1:], share=share, horizon_ps=horizon_ps, sha256=sha256, salted=salted
     )
@@ -108,7 +102,7 @@ class Agent:
 
     def _made(self, key: str, serving: Serving) -> Driver:
         stream = self._store.need("stream", key, "generate")
-        driver = driver_of(stream.manifest, stream.files(), serving, horizon_ps=self._horizon_ps)
+        driver = driver_of(stream, serving, horizon_ps=self._horizon_ps)
         driver.drop_others = lambda name: self.drop_others(name)
         return driver
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # a system's own environment may lack what the configuration 
     from streamgauge.records.driver import DriverFigures, DriverSamples, Observed
 
 LOAD_SECONDS = 120.0
+AWAY_S = 0.05  # between two tries to reach a driver that is away
 
 
 class WireError(ConnectionError):
@@ -276,6 +277,20 @@ class Connection:
     def _broken(self, why: str) -> WireError:
         self.close()
         return WireError(f"driver {self.endpoint.address}: {why}")
+
+
+def reached(endpoint: Endpoint, attempt: str, patience_s: float) -> Connection:
+    """A connection to an endpoint that may be away for so long. Raises WireError, and at once if it refuses."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return Connection(endpoint, attempt)
+        except RefusedError:
+            raise
+        except WireError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(AWAY_S)
 
 
 def _keys(offsets: Mapping[int, int]) -> dict[str, int]:

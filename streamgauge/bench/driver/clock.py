@@ -1,4 +1,4 @@
-"""The wall clock, by which rows are offered, and how far it was set meanwhile, by a clock that nobody can set."""
+"""Reads the wall clock, by which rows are offered, and tells by a clock that nobody can set how far it was set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the columns that are ids in a trial, and its round; apart from what changes them, as systems import it."""
+"""Names the columns that are ids in a trial, and its round. ids.py changes them, which systems need not import."""
 
 from __future__ import annotations
 

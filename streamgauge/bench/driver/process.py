@@ -9,7 +9,6 @@ import signal
 import ssl
 import threading
 from pathlib import Path
-from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model
@@ -117,24 +116,23 @@ def _is_loopback(host: str) -> bool:
 
 
 def _driver(stream: str, settings: Settings, horizon_ps: int) -> Driver:
-    manifest, files = _artifact(place(stream))
-    others = [_artifact(place(other)) for other in settings.others]
+    first, *others = (_artifact(place(one)) for one in (stream, *settings.others))
+    columns = first.manifest.get("columns", {})
     for column in settings.serving.salted:
-        if column not in manifest["columns"]:
-            allowed = ", ".join(manifest["columns"]) or "none, as the stream has no columns"
+        if column not in columns:
+            allowed = ", ".join(columns) or "none, as the stream has no columns"
             raise UserError(f"--salt: found {column!r}, allowed: {allowed}")
-    return driver_of(manifest, files, settings.serving, horizon_ps=horizon_ps, others=others)
+    return driver_of(first, settings.serving, horizon_ps=horizon_ps, others=others)
 
 
-def _artifact(directory: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Returns the manifest and files of the stream in a directory. Raises UserError if there is none."""
+def _artifact(directory: Path) -> Artifact:
+    """Returns the stream in a directory. Raises UserError if there is none."""
     try:
-        manifest = read_manifest(directory / MANIFEST)
+        return Artifact("stream", "", directory, read_manifest(directory / MANIFEST))
     except OSError as problem:
         raise UserError(
             f"{directory}: no finished stream there ({problem}); name the directory of its manifest"
         ) from None
-    return manifest, Artifact("stream", "", directory, manifest).files()
 
 
 def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:

@@ -86,7 +86,7 @@ class Queues:
     def cut(self, now_ns: int) -> int:
         """Removes the rows that have not been offered yet; returns how many were offered, over all queues.
 
-        A closed loop also takes back those that wait, unless the system knows of them: they would take it a batch.
+        A closed loop also takes back those that wait and that the system does not know yet; they would cost it a batch.
         Nothing is removed once the offering has ended.
         """
         with self._changed:

@@ -255,10 +255,6 @@ class Feed:
         self, replay: Replay, schedule: Schedule, start_wall_ns: int, partition: int, partitions: int,
         marking: Marking = UNMARKED, before: Before | None = None,
     ) -> None:  # fmt: skip
-        if replay.count < partitions:
-            raise UserError(
-                f"replay.partitions: found {partitions}, allowed: at most the stream's {replay.count} events"
-            )
         self._replay, self._due, self._start = replay, schedule.due, start_wall_ns
         self._ids, self._round, self._before = replay.ids(marking.columns), marking.round, before or Before()
         self._at = replay.rows(partition, partitions)

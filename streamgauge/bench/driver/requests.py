@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -86,6 +86,17 @@ class Drops(Request):
 _ROUNDED_NS = 1000
 
 
+def _two(are_sound: Callable[[int, int], bool]) -> AfterValidator:
+    """A check of a list: it has two numbers that are sound together, or none."""
+
+    def check(numbers: list[int]) -> list[int]:
+        if numbers and not (len(numbers) == 2 and are_sound(*numbers)):
+            raise ValueError
+        return numbers
+
+    return AfterValidator(check)
+
+
 class Body(Request):
     """The report of one epoch. An engine may add keys about its batch."""
 
@@ -95,31 +106,14 @@ class Body(Request):
     checksum: int | None = Field(None, ge=-(2**63), lt=2**64, description="a whole number of 64 bits")
     event_latency: StoredHistogram = Field(description="a histogram, as in the protocol")
     processing_latency: StoredHistogram = Field(description="a histogram, as in the protocol")
-    emitted_wall_ns: list[Wall] | None = Field(None, description="the first and the last emission in ns, or null")
+    emitted_wall_ns: Annotated[list[Wall], _two(lambda first, last: first <= last)] | None = Field(
+        None, description="the first and the last emission in ns, or null"
+    )
     emitted_mean_wall_ns: Wall | None = Field(None, description="nanoseconds, a whole number")
-    clock_offset_ns: list[Wall] | None = Field(None, description="[offset, error] in ns, or null")
+    clock_offset_ns: Annotated[list[Wall], _two(lambda _, error: error >= 0)] | None = Field(
+        None, description="[offset, error] in ns, or null"
+    )
     batch: Drops | None = Field(None, description="an object, with whole numbers of late events from 0 on")
-
-    @field_validator("emitted_wall_ns", "clock_offset_ns")
-    @classmethod
-    def _pair(cls, pair: list[int] | None) -> list[int] | None:
-        if pair and len(pair) != 2:
-            raise ValueError
-        return pair
-
-    @field_validator("emitted_wall_ns")
-    @classmethod
-    def _ascends(cls, pair: list[int] | None) -> list[int] | None:
-        if pair and pair[0] > pair[1]:
-            raise ValueError
-        return pair
-
-    @field_validator("clock_offset_ns")
-    @classmethod
-    def _bounded(cls, pair: list[int] | None) -> list[int] | None:
-        if pair and pair[1] < 0:
-            raise ValueError
-        return pair
 
     @model_validator(mode="after")
     def _of_these_rows(self) -> Self:
@@ -197,7 +191,7 @@ _OF: dict[str, type[Request]] = {
 VERBS = tuple(_OF)
 
 
-def parsed(line: bytes) -> dict[str, Any]:
+def parsed(line: bytes) -> dict[str, object]:
     """The JSON object of one line. Raises Malformed."""
     try:
         request = json.loads(line)

@@ -1,9 +1,8 @@
-"""Describes what a driver process serves: it is told so at its start or over the wire, and says so at hello."""
+"""Describes what a driver process serves. It gets this at its start or over the wire, and repeats it at hello."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from streamgauge.config import Offered
 
@@ -45,7 +44,7 @@ class Serving(Offered):
             partition_by=partition_by,
         )  # fmt: skip
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Returns the JSON object that is sent over the wire."""
         return self.model_dump(mode="json")
 

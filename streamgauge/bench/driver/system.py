@@ -63,6 +63,11 @@ class TrialSetup:
     marking: Marking = UNMARKED  # of the ids, which the driver has applied; the round after this one is free
     closed: bool = False  # a closed loop, whose output nobody checks
 
+    @property
+    def queues(self) -> int:
+        """Number of the queues of all driver processes together."""
+        return sum(endpoint.partitions for endpoint in self.endpoints)
+
 
 #: kill ends the engine as a crash would, and so the trial unless it is resumed; restart ends a worker, which the engine
 #: starts again; cut breaks its link to the driver for a while; rescale stops its query, which goes on with twice the

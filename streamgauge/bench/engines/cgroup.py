@@ -116,7 +116,7 @@ class Quota(Group):
             (self.path / "cpu.max").write_text(f"{'max' if quota_us is None else quota_us} {PERIOD_US}")
 
     def _weigh(self) -> None:
-        """Lets the group weigh as much as an ordinary thread on each CPU: by default it would as one on all."""
+        """Lets the group weigh as much as an ordinary thread on each CPU: by default it weighs as one thread on all."""
         for name, usual in (("cpu.shares", 1024), ("cpu.weight", 100)):
             if (self.path / name).exists():
                 (self.path / name).write_text(str(usual * (os.cpu_count() or 1)))

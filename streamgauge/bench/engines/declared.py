@@ -11,7 +11,7 @@ from streamgauge.records.rules import EngineRules
 
 def late_rules() -> tuple[EngineRules, ...]:
     """Returns the rules of the built-in engines, then of registered ones. Raises UserError for what are none."""
-    found = []
+    rules = []
     for engine in ENGINES.names():
         where, place = f"engines.{engine}", settings_of(engine).adapter
         adapter = loaded(place, where) if place else ENGINES.load(engine, where)
@@ -21,5 +21,5 @@ def late_rules() -> tuple[EngineRules, ...]:
         if not isinstance(declared, EngineRules | None):
             raise UserError(f"{where}: late_rules: found {declared!r:.80}, allowed: EngineRules(…)")
         if declared is not None:
-            found.append(declared)
-    return tuple(found)
+            rules.append(declared)
+    return tuple(rules)

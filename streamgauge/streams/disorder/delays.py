@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,15 +43,9 @@ NEVER = 1 << SELECT_BITS
 class DelayTable:
     """2^k + 1 non-decreasing delays in ticks: the inverse CDF at i / 2^k. Each event has a draw of its own."""
 
+    column: ClassVar[None] = None
+    record: ClassVar[None] = None
     ticks: tuple[int, ...]
-
-    @property
-    def column(self) -> None:
-        return None
-
-    @property
-    def record(self) -> None:
-        return None
 
     @property
     def minimum(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,25 +20,9 @@ _BINS = 1000
 
 
 @dataclass(frozen=True)
-class Far:
-    """Events, by the region of their times, and the extremes of these and of all others."""
+class Group:
+    """A number of events, and the extremes of their times."""
 
-    kind: Literal["two_units", "unit", "clock_at_1970", "far_behind", "far_ahead"]
-    region: Region
-    events: int
-    low: int
-    high: int
-    main_low: int
-    main_high: int
-    main_events: int
-    unit: TimeUnit = "s"
-    """two_units, unit: the coarser unit, in which some or all of the times are"""
-    region_is_coarse: bool = True
-    """two_units: true if the region has the times of the coarser unit, false if those of the unit as declared"""
-
-
-@dataclass(frozen=True)
-class _Group:
     low: int
     high: int
     events: int
@@ -48,8 +32,22 @@ class _Group:
         return self.high - self.low
 
 
+@dataclass(frozen=True)
+class Far:
+    """Events, by the region of their times, and all others."""
+
+    kind: Literal["two_units", "unit", "clock_at_1970", "far_behind", "far_ahead"]
+    region: Region
+    own: Group
+    main: Group
+    unit: TimeUnit = "s"
+    """two_units, unit: the coarser unit, in which some or all of the times are"""
+    region_is_coarse: bool = True
+    """two_units: true if the region has the times of the coarser unit, false if those of the unit as declared"""
+
+
 def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
-    """Finds what lies apart, the farthest first. A kind far_… is one only if it changes the disorder."""
+    """Finds groups that lie apart, the farthest first. One far behind or ahead may leave the disorder as it is."""
     second = ticks_per_second(tick)
     groups: list[Far] = []
     low, high = blocks.span
@@ -61,7 +59,7 @@ def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
         if not some:
             break
         groups += some
-        low, high = (above.low, above.high) if some[-1].main_low == above.low else (below.low, below.high)
+        low, high = (above.low, above.high) if some[-1].main == above else (below.low, below.high)
     if not any(one.kind == "two_units" for one in groups):
         groups += _coarser(blocks, low, high, second, unit)
     return groups
@@ -87,7 +85,7 @@ def _widest_gap(blocks: Blocks, low: int, high: int, tick: Tick) -> int | None:
     return start + int(places[int(gaps.argmax()) + 1]) * width
 
 
-def _group(blocks: Blocks, region: Region) -> _Group:
+def _group(blocks: Blocks, region: Region) -> Group:
     def extremes(k: int) -> tuple[int, int, int]:
         extent = blocks.extents[k]
         if region.low <= extent.time_min and extent.time_max <= region.high:
@@ -97,14 +95,14 @@ def _group(blocks: Blocks, region: Region) -> _Group:
         return (int(times.min()), int(times.max()), len(times)) if len(times) else (region.high, region.low, 0)
 
     parts = blocks.walk(extremes, blocks.within(region))
-    return _Group(min(p[0] for p in parts), max(p[1] for p in parts), sum(p[2] for p in parts))
+    return Group(min(p[0] for p in parts), max(p[1] for p in parts), sum(p[2] for p in parts))
 
 
-def _apart(blocks: Blocks, below: _Group, above: _Group, second: int, unit: TimeUnit | None) -> list[Far]:
+def _apart(blocks: Blocks, below: Group, above: Group, second: int, unit: TimeUnit | None) -> list[Far]:
     """Returns what one of two groups is, seen from the other; empty if they may be as they are."""
     few, many = (below, above) if below.events <= above.events else (above, below)
     units = _units(blocks, below, above, second, unit)
-    rest = below.events - sum(one.events if one.region_is_coarse else one.main_events for one in units)
+    rest = below.events - sum((one.own if one.region_is_coarse else one.main).events for one in units)
     if units and not rest:
         return units
     at_zero = -_YEAR_S * second <= below.low and below.high <= _YEAR_S * second
@@ -112,16 +110,16 @@ def _apart(blocks: Blocks, below: _Group, above: _Group, second: int, unit: Time
     if at_zero and above.low - below.high >= 4 * _YEAR_S * second and not odd_above:
         region = Region(below.low, below.high, tuple(one.region for one in units))
         group = _group(blocks, region)
-        return [*units, Far("clock_at_1970", region, rest, group.low, group.high, above.low, above.high, above.events)]
+        return [*units, Far("clock_at_1970", region, replace(group, events=rest), above)]
     gap = above.low - below.high
     steady = gap >= (many.span if few.span == 0 else 10 * many.span)
     if not steady or 10 * few.events > blocks.events:
         return []
     kind: Literal["far_behind", "far_ahead"] = "far_behind" if few is below else "far_ahead"
-    return [Far(kind, Region(few.low, few.high), few.events, few.low, few.high, many.low, many.high, many.events)]
+    return [Far(kind, Region(few.low, few.high), few, many)]
 
 
-def _units(blocks: Blocks, below: _Group, above: _Group, second: int, unit: TimeUnit | None) -> list[Far]:
+def _units(blocks: Blocks, below: Group, above: Group, second: int, unit: TimeUnit | None) -> list[Far]:
     """The groups of `below` that lie among the times of `above` once they are taken for a coarser unit."""
     if unit in (None, "ps", "s") or below.low <= 0:
         return []
@@ -130,15 +128,14 @@ def _units(blocks: Blocks, below: _Group, above: _Group, second: int, unit: Time
     for coarser in TIME_UNITS[TIME_UNITS.index(unit) + 1 :]:
         factor = PS[coarser] // PS[unit]
         region = Region(-((slack - above.low) // factor), (above.high + slack) // factor)
-        group = _group(blocks, region) if blocks.within(region) else _Group(0, 0, 0)
+        group = _group(blocks, region) if blocks.within(region) else Group(0, 0, 0)
         if not group.events:
             continue
         if group.events <= above.events:
-            own, main, coarse = group, above, True
+            units.append(Far("two_units", region, group, above, coarser))
         else:
-            region, own, main, coarse = Region(above.low, above.high), above, group, False
-        ends = own.low, own.high, main.low, main.high, main.events
-        units.append(Far("two_units", region, own.events, *ends, coarser, region_is_coarse=coarse))
+            rest = Region(above.low, above.high)
+            units.append(Far("two_units", rest, above, group, coarser, region_is_coarse=False))
     return units
 
 
@@ -151,6 +148,6 @@ def _coarser(blocks: Blocks, low: int, high: int, second: int, unit: TimeUnit | 
         factor = PS[coarser] // PS[unit]
         region = Region(_PLAUSIBLE_S[0] * second // factor, _PLAUSIBLE_S[1] * second // factor)
         if blocks.within(region) and (group := _group(blocks, region)).events:
-            groups.append(Far("unit", region, group.events, group.low, group.high, low, high, 0, coarser))
+            groups.append(Far("unit", region, group, Group(low, high, 0), coarser))
             rest -= group.events
     return [] if rest else groups

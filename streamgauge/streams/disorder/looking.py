@@ -91,8 +91,8 @@ class _Look:
     def _far(self, *, generic: bool) -> None:
         for group in far(self._blocks, self._origin.tick, self._origin.time.unit):
             if group.kind == "unit":
-                rows = self._blocks.rows(group.region, LISTED) if group.events < self._all.events else []
-                self._add("unit", self._unit_text(group, rows), group.events, rows)
+                rows = self._blocks.rows(group.region, LISTED) if group.own.events < self._all.events else []
+                self._add("unit", self._unit_text(group, rows), group.own.events, rows)
                 continue
             kept = Kept((*self._kept.regions, group.region), self._kept.rows)
             count = self._blocks.count(kept, self._held)
@@ -102,7 +102,7 @@ class _Look:
                 continue
             before, self._kept, self._count = self._count, kept, count
             rows = self._blocks.rows(group.region, LISTED)
-            self._add(group.kind, self._far_text(group, rows, before), group.events, rows, left=count)
+            self._add(group.kind, self._far_text(group, rows, before), group.own.events, rows, left=count)
 
     def _ahead(self) -> None:
         """Tells of at most FEW events that make others late: 0.1 % of all, and a third of the late ones or far later.
@@ -243,34 +243,39 @@ class _Look:
     # -- words
 
     def _far_text(self, group: Far, rows: list[int], before: Count) -> str:
-        lines = self._lines(rows, group.events)
+        lines = self._lines(rows, group.own.events)
         without = self._without(before, self._count)
-        verb = "is" if group.events == 1 else "are"
-        own, main = self._years(group.low, group.high), self._years(group.main_low, group.main_high)
+        verb = "is" if group.own.events == 1 else "are"
+        own, main = self._years(group.own.low, group.own.high), self._years(group.main.low, group.main.high)
         if group.kind == "two_units":
             finer = self._origin.time.unit or ""
             few, many = (group.unit, finer) if group.region_is_coarse else (finer, group.unit)
             those = f"{UNIT_NAMES[few]}, not {UNIT_NAMES[many]}" if group.region_is_coarse else f"in {UNIT_NAMES[few]}"
             rest = "" if group.region_is_coarse else f", while the others are {UNIT_NAMES[many]}"
-            counts = f"{group.main_events:,} times are in {main}, {group.events:,} in {own} ({lines})"
+            counts = f"{group.main.events:,} times are in {main}, {group.own.events:,} in {own} ({lines})"
             return f"{counts}, which are {those}{rest}; {without}"
-        what = f"{counted(group.events, 'event')} ({lines}) {verb}"
+        what = f"{counted(group.own.events, 'event')} ({lines}) {verb}"
         if group.kind == "clock_at_1970":
-            at = self._moment(group.low) + ("" if group.low == group.high else f" to {self._moment(group.high)}")
+            at = self._moment(group.own.low) + (
+                "" if group.own.low == group.own.high else f" to {self._moment(group.own.high)}"
+            )
             return f"{what} at {at}, as of a clock that is not set, and the others in {main}; {without}"
         if group.kind == "far_ahead":
-            apart, side = group.low - group.main_high, "after"
+            apart, side = group.own.low - group.main.high, "after"
         else:
-            apart, side = group.main_low - group.high, "before"
+            apart, side = group.main.low - group.own.high, "before"
         years = apart // (366 * 86400 * ticks_per_second(self._origin.tick))
         return f"{what} in {own}, {counted(years, 'year')} {side} all others; {without}"
 
     def _unit_text(self, group: Far, rows: list[int]) -> str:
         read, meant = self._origin.time.unit or "", group.unit
         factor = PS[meant] // PS[read]
-        which, lines = ("", f"({self._lines(rows, group.events)}) ") if rows else ("all ", "")
-        years, others = self._years(group.low, group.high), self._years(group.low * factor, group.high * factor)
-        times = f"{which}{group.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
+        which, lines = ("", f"({self._lines(rows, group.own.events)}) ") if rows else ("all ", "")
+        years, others = (
+            self._years(group.own.low, group.own.high),
+            self._years(group.own.low * factor, group.own.high * factor),
+        )
+        times = f"{which}{group.own.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
         return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
 
     def _without(self, before: Count, left: Count) -> str:

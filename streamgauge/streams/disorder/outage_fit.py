@@ -36,14 +36,14 @@ class Fit:
     shares: dict[str, int]
 
 
-def read_profile(file: str, key: str) -> Profile:
-    """Reads a profile that a user names. Raises UserError, which begins with the key."""
+def read_profile(file: str) -> Profile:
+    """Reads a profile that a user names as delay.outages.like. Raises UserError, which begins with this key."""
     try:
         return Profile.read(Path(file), "analyze its source again")
     except OSError as problem:
-        raise UserError(f"{key} {file}: cannot be read: {problem.strerror}") from None
+        raise UserError(f"delay.outages.like {file}: cannot be read: {problem.strerror}") from None
     except UserError as problem:
-        raise UserError(f"{key} {problem}") from None
+        raise UserError(f"delay.outages.like {problem}") from None
 
 
 def fit(profile: Profile, by: str, tick: Tick, low: int, high: int) -> Fit:

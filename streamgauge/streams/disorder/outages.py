@@ -161,9 +161,7 @@ def delays_of(spec: DelaySpec, tick: Tick) -> Delays:
     if given.spacing is not None:
         spacing = ticks_of(given.spacing, "delay.outages.spacing", tick)
     else:
-        fitted = fit(
-            read_profile(str(given.like), "delay.outages.like"), given.by, tick, lengths.minimum, lengths.maximum
-        )
+        fitted = fit(read_profile(str(given.like)), given.by, tick, lengths.minimum, lengths.maximum)
         lengths, spacing, shares = fitted.lengths, fitted.spacing, fitted.shares
     mean = Duration(spacing * PS[tick])
     ups = table(DelaySpec(distribution="exponential", max=Duration(8 * mean.ps), mean=mean), tick)

@@ -33,8 +33,8 @@ def in_folder(kept: Path, name: str, write: Callable[[Path], Wrote]) -> Wrote:
     Paths are absolute.
     """
     folder = kept / name
-    if (found := _found(folder)) is not None:
-        return found
+    if (earlier := _written(folder)) is not None:
+        return earlier
     shutil.rmtree(folder, ignore_errors=True)
     scratch = kept / f".{name}-{uuid.uuid4().hex[:8]}"
     with temporary_folder(scratch):
@@ -49,13 +49,13 @@ def in_folder(kept: Path, name: str, write: Callable[[Path], Wrote]) -> Wrote:
         try:
             scratch.rename(folder)
         except OSError:  # a task of the killed builder, or a second attempt at this one, was sooner
-            if (found := _found(folder)) is None:
+            if (sooner := _written(folder)) is None:
                 raise
-            return found
+            return sooner
     return _in(folder, wrote)
 
 
-def _found(folder: Path) -> Wrote | None:
+def _written(folder: Path) -> Wrote | None:
     """Returns what an earlier builder has written there; None if it is not whole."""
     try:
         piece = FinishedPiece.read(folder / _RECORD)

@@ -23,7 +23,7 @@ def measure(workers: Workers, stream: Artifact, experiment: Experiment) -> Liken
     outages = experiment.delay.outages
     if outages is None or outages.like is None:
         return None
-    given, made = read_profile(outages.like, "delay.outages.like"), stream.read(StreamManifest)
+    given, made = read_profile(outages.like), stream.read(StreamManifest)
     parts = by_part.Parts(outages.column, outages.partitions or 1)
     return compare(outages.like, given, made, by_part.measure(workers, stream, parts, Duration(0), made.tick))
 

@@ -61,7 +61,7 @@ class Guess:
     header: bool
     decimal: str
     times: list[Time]  # the likeliest first; never empty
-    columns: dict[str, Any]  # of columns that a workload may use, as source.columns has them
+    columns: dict[str, object]  # of columns that a workload may use, as source.columns has them
     left_out: list[str]  # names of those beyond the first ones
     comment: str | None = None
     column_names: list[str] | None = None  # of a file without a header

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,12 +14,12 @@ from streamgauge.streams.text.guess_times import NUMBER
 _PHONE = re.compile(r"\+[0-9]{7,}", re.ASCII)
 
 
-def kept(columns: Sequence[Sequence[str]], names: list[str] | None, *, flat: bool) -> dict[str, Any]:
+def kept(columns: Sequence[Sequence[str]], names: list[str] | None, *, flat: bool) -> dict[str, object]:
     """The columns as a stream may have them, each under its own name or one that is allowed.
 
     flat: a column whose name is missing or not the only one is known by its index.
     """
-    columns_kept: dict[str, Any] = {}
+    columns_kept: dict[str, object] = {}
     known = names if names is not None else [""] * len(columns)
     allowed = usable(known)
     own_names, taken = set(allowed), {name.lower() for name in allowed}

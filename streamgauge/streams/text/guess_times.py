@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +84,7 @@ class Time:
     """Columns that can be the event time, and how it is written, as keys of `source.time`."""
 
     columns: tuple[str | int, ...]
-    form: dict[str, Any]
+    form: dict[str, object]
     doubt: str | None = None
     constant: bool = False
     days: bool = False  # no time of day
@@ -95,7 +94,7 @@ class Time:
         """The columns as the option --time names them."""
         return ",".join(map(str, self.columns))
 
-    def keys(self) -> dict[str, Any]:
+    def keys(self) -> dict[str, object]:
         where = {"column": self.columns[0]} if len(self.columns) == 1 else {"columns": list(self.columns)}
         return {**where, **self.form}
 
@@ -208,7 +207,7 @@ def _texts(names: tuple[str | int, ...], values: list[str], calendar: Calendar) 
         dated = {"year": year} if yearless(pattern) else {}
         if dated and calendar.year is None:
             reasons.append(f"times have no year: the first is taken for one of {year}, as the file's own date is")
-        yield Time(names, {"format": pattern} | dated | zone, "; ".join(reasons) or None, constant, pattern in _DATES)
+        yield Time(names, {"format": pattern, **dated, **zone}, "; ".join(reasons) or None, constant, pattern in _DATES)
 
 
 def _year(pattern: str, first: str, written_s: int) -> int:

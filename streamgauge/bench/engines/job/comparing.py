@@ -46,7 +46,7 @@ def compared(
             "sentinel, whose values the key sentinel sets"
         )
     values = _objects([value or b"" for value in topic.values], wanted.format, decoder)
-    rows = offered(trial.rows, trial.queues, trial.job.trials)
+    rows = offered(trial.rows, trial.setup.queues, trial.job.trials)
     if rules is not None:
         rows = without_lost(rows, rules)
     with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:

@@ -119,8 +119,8 @@ class JobSystem(Adapter):
         figures: JobFigures = {}
         try:
             drained = self._drained(trial)
-            if drained and not trial.closed:
-                output = Output(self._access, trial.job.values["output"], trial.queues)
+            if drained and not trial.setup.closed:
+                output = Output(self._access, trial.job.values["output"], trial.setup.queues)
                 quiet_s = self._system.answer.quiet.seconds
                 output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
@@ -128,7 +128,7 @@ class JobSystem(Adapter):
                     output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
                 if not trial.progress.reached().whole:
                     raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
-            keep = drained and not trial.closed and self._goes_on
+            keep = drained and not trial.setup.closed and self._goes_on
             figures = self._ended(trial, keep=keep)
             figures["drained"] = drained
             if output is not None and self.failure is None:
@@ -199,8 +199,7 @@ class JobSystem(Adapter):
         self._end()
 
     def _begin(self, setup: TrialSetup) -> Trial:
-        queues = sum(endpoint.partitions for endpoint in setup.endpoints)
-        begun, system, closed = self._job, self._system, setup.closed
+        begun, system, closed, queues = self._job, self._system, setup.closed, setup.queues
         job = begun or self._named(setup, queues)
         rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
         rows.mkdir(parents=True, exist_ok=True)
@@ -264,7 +263,7 @@ class JobSystem(Adapter):
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
         """Returns who fills the input, and who tells what was taken from it. rows: folder for what is offered."""
-        system, topic, queues = self._system, job.values["input"], sum(end.partitions for end in setup.endpoints)
+        system, topic, queues = self._system, job.values["input"], setup.queues
         assert self._topics is not None, "start first"
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:

@@ -53,11 +53,11 @@ class Job:
     """folders of the rows of the trials that have ended"""
     latest: tuple[int, int] = (0, 0)
     """latest event time in ticks, and largest seq, of all those rows"""
-    _told_s: float = 0.0
+    _counted_s: float = 0.0
 
     def start(self, system: JobSettings, log: Path) -> None:
         """Starts the command, which prints to the file `log`. Raises UserError."""
-        self._told_s = 0.0
+        self._counted_s = 0.0
         self.command = Command(
             [filled(part, self.values) for part in system.command],
             {
@@ -81,7 +81,7 @@ class Job:
     def cpu_seconds(self) -> float:
         """CPU seconds of this trial, after which the next one begins."""
         total = self.command.session.cpu_seconds()
-        since, self._told_s = total - self._told_s, total
+        since, self._counted_s = total - self._counted_s, total
         return since
 
     def end(self) -> None:
@@ -103,14 +103,6 @@ class Trial:
     publishing: Publishing
     follower: Follower
 
-    @property
-    def queues(self) -> int:
-        return sum(endpoint.partitions for endpoint in self.setup.endpoints)
-
-    @property
-    def closed(self) -> bool:
-        return self.setup.closed
-
     def ended(self, code: int) -> str:
         """Returns what is known of a job that has ended, in one line."""
         command = self.job.command
@@ -123,13 +115,13 @@ class Trial:
 
     def nothing(self) -> str | None:
         """Returns what is known of a job that has taken none of the rows that were there; None if it has."""
-        if self.closed or self.follower.rows or not sum(self.publishing.published):
+        if self.setup.closed or self.follower.rows or not sum(self.publishing.published):
             return None
         return nothing_taken(self.progress, self.job.command)
 
     def invalid(self, link: LinkFigures, nothing: str | None) -> str | None:
         """Reason why the trial says nothing about the job, by the link's figures; None if there is none."""
-        if self.closed or nothing is not None:
+        if self.setup.closed or nothing is not None:
             return nothing
         if link["starved_share"] > MOST_STARVED:
             return (

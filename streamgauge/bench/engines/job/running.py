@@ -101,21 +101,17 @@ class Publishing:
 
     def end(self) -> LinkFigures:
         """Lets it end; returns its figures, {} if it had to be killed."""
-        process = self._process
-        try:
-            assert process.stdin is not None
-            process.stdin.close()
-            code = process.wait(10.0)
-            self._reader.join(5.0)
-            return cast("LinkFigures", self._last) if code == 0 else {}
-        except (OSError, subprocess.TimeoutExpired):
-            return {}
-        finally:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
+        with self._process as process:
+            try:
+                assert process.stdin is not None
+                process.stdin.close()
+                code = process.wait(10.0)
+                self._reader.join(5.0)
+                return cast("LinkFigures", self._last) if code == 0 else {}
+            except (OSError, subprocess.TimeoutExpired):
+                return {}
+            finally:
+                process.kill()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

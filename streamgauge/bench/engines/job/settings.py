@@ -143,6 +143,8 @@ class JobSettings(System):
     """The engine job: a command of the user's own, which reads a Kafka topic and writes another one."""
 
     adapter: ClassVar[str] = "streamgauge.bench.engines.job.job_system:JobSystem"
+    shares: ClassVar[bool] = False  # a topic has the rows of one stream
+    every_column: ClassVar[bool] = True
 
     engine: Literal["job"] = Field(description="a job of your own that reads and writes Kafka")
     command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
@@ -231,7 +233,7 @@ class JobSettings(System):
         return self
 
     @model_validator(mode="after")
-    def _trials_that_are_told_apart(self) -> Self:
+    def _distinct_trials(self) -> Self:
         """A job that goes on takes later event times in each trial, and answers of earlier ones stay in its topic."""
         if self.started == "once" and (self.format == "line" or self.answer.sql is None or not self.answer.key):
             raise ValueError(
@@ -275,14 +277,6 @@ class JobSettings(System):
         if self.lines or tells_time(self.answer.sql, key, columns):
             return ()
         return tuple(name for name in key if columns.get(name) in KINDS)
-
-    @property
-    def shares(self) -> bool:
-        return False  # a topic has the rows of one stream
-
-    @property
-    def every_column(self) -> bool:
-        return True
 
     @property
     def lines(self) -> bool:

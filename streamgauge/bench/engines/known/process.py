@@ -23,14 +23,13 @@ import psutil
 from streamgauge.base.arrow import flags, ints
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.child import pin, run_task
-from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError, reached
 from streamgauge.bench.driver.schedule import NS, Ints
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.search.behaviour import Behaviour, Process
 
 T = TypeVar("T")
 POLL_S = 0.001
-RECONNECT_S = 0.05
 #: for each driver process, the first row of each of its queues that was not taken
 Position = list[list[int]]
 
@@ -260,17 +259,7 @@ class Service:
                 if not self._wired.reconnect_s:
                     raise
                 self._connections[number].close()
-                self._connections[number] = self._reconnected(number)
-
-    def _reconnected(self, number: int) -> Connection:
-        deadline = time.monotonic() + self._wired.reconnect_s
-        while True:
-            try:
-                return Connection(self._endpoints[number], self._attempt)
-            except WireError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(RECONNECT_S)
+                self._connections[number] = reached(self._endpoints[number], self._attempt, self._wired.reconnect_s)
 
 
 def _cpus(wired: Wired) -> float:

@@ -109,12 +109,12 @@ class Application:
 
     def vitals(self, _: dict[str, Any]) -> dict[str, object]:
         """Returns the heap in use and its limit, and the state after the last micro-batch."""
-        found: dict[str, float] = heap(self._spark)
+        vitals: dict[str, float] = heap(self._spark)
         last = None if self._query is None else self._query.lastProgress
         if last is not None and ran(report := json.loads(last.json)):
             batch = batch_of(report, self._asked.streams)
-            found |= {name: batch[name] for name in ("state_rows", "state_bytes") if report["stateOperators"]}
-        return {"vitals": found}
+            vitals |= {name: batch[name] for name in ("state_rows", "state_bytes") if report["stateOperators"]}
+        return {"vitals": vitals}
 
     def account(self, _: dict[str, Any]) -> dict[str, object]:
         """Returns the micro-batches so far."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from streamgauge.bench.driver.client import Connection, RefusedError, WireError
+from streamgauge.bench.driver.client import Connection, RefusedError, WireError, reached
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.oracle.checksum import result_columns, salt
 
@@ -55,22 +54,9 @@ def connection(endpoint: Endpoint, attempt: str) -> Connection:
     if held is None or held.closed or asked != attempt:
         if held is not None:
             held.close()
-        held = _connected(endpoint, attempt)
+        held = reached(endpoint, attempt, endpoint.patience_s)
         _held[key] = attempt, held
     return held
-
-
-def _connected(endpoint: Endpoint, attempt: str) -> Connection:
-    deadline = time.monotonic() + endpoint.patience_s
-    while True:
-        try:
-            return Connection(endpoint, attempt)
-        except RefusedError:
-            raise
-        except WireError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
 
 
 def once_more(endpoint: Endpoint, attempt: str, call: Callable[[Connection], T]) -> T:

@@ -30,5 +30,5 @@ def spared_by(system: SparkSettings) -> dict[Fault, str]:
 
 def doubled(master: str) -> str:
     """A local master with twice the threads; empty for one that names no number of them."""
-    found = re.fullmatch(r"local\[(\d+)(,\d+)?\]", master)
-    return f"local[{2 * int(found[1])}{found[2] or ''}]" if found else ""
+    local = re.fullmatch(r"local\[(\d+)(,\d+)?\]", master)
+    return f"local[{2 * int(local[1])}{local[2] or ''}]" if local else ""

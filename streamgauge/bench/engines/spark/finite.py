@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,7 +84,6 @@ def run_finite(
     work: Path,
     *,
     streams: int = 1,
-    mode: Literal["append", "update", "complete"] = "append",
     conf: Mapping[str, str] | None = None,
 ) -> FiniteRun:
     """Runs a query; each table of `batches` is one micro-batch.
@@ -114,7 +113,7 @@ def run_finite(
         schema = spark.read.parquet(str(source)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         result = query([reader.parquet(str(source)) for _ in range(streams)])
-        writer = result.writeStream.foreachBatch(take).outputMode(mode)
+        writer = result.writeStream.foreachBatch(take).outputMode("append")
         running = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True).start()
         started.set()
         try:
