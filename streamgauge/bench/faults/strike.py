@@ -35,7 +35,7 @@ class Strike:
 
     @property
     def away_s(self) -> float:
-        """When the old query had stopped, in seconds since the start: one that is rescaled goes on until then."""
+        """Instant by which the old query had stopped, in seconds since the start; a rescaled one goes on until it."""
         return (self.resumed_s if self.fault == "rescale" else self.struck_s) or 0.0
 
     @contextmanager
