@@ -5,7 +5,8 @@ from streamgauge.app.nights.series import looks
 from streamgauge.base.errors import UserError
 from streamgauge.results.index import Index, default_url
 from streamgauge.results.report import dashboard
-from streamgauge.results.report.run_records import Records, expected
+from streamgauge.results.report.overview import expected
+from streamgauge.results.report.run_records import Records
 from streamgauge.streams.stages.job import job
 
 with job("regressions") as j:

@@ -31,7 +31,8 @@ from streamgauge.records.registry import RECORDS, schema_of
 from streamgauge.results.index import Index, export
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Tiles
-from streamgauge.results.report.run_records import Records, expected
+from streamgauge.results.report.overview import expected
+from streamgauge.results.report.run_records import Records
 from tests.command import Call, run
 from tests.measure.benches import CELL, Bench, write_bench
 
