@@ -82,7 +82,8 @@ def _costs(search: SearchAnswer) -> list[tuple[str, str, str]]:
 
 def _proven(record: CellRecord) -> list[tuple[str, str, str]]:
     below, above = record.search.proven if record.search else (None, None)
-    tiles, none = [], f"no proof trial was {'clear' if record.trials else 'run'}"
+    none = f"no proof trial was {'clear' if record.trials else 'run'}"
+    tiles = []
     for label, rate in (("caught up at", below), ("fell behind at", above)):
         remark = f"events/s, {share(round(rate / record.rate, 2))} of the rate" if rate and record.rate else ""
         tiles.append((label, number(rate), remark or ("events/s" if rate else none)))
