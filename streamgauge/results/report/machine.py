@@ -97,7 +97,7 @@ def timings(records: Records) -> Section:
             barmode="overlay",
         ),
         Table(["stage", "state", "start", "took", "remark", "Spark's log"], rows),
-        f"{counted(len(rows), 'attempt')}; {seconds(sum(s.seconds or 0 for s in records.stages))} in stages.",
+        f"{counted(len(rows), 'attempt')}.",
     )
     return Section("timings", "Timings", blocks=[chart])
 
