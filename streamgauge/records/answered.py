@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from streamgauge.records.record import Record
 
 
@@ -9,6 +11,6 @@ class Answered(Record):
     """Record of a measurement whose answers were compared with independent ones."""
 
     @property
+    @abstractmethod
     def outputs(self) -> dict[str, bool | None]:
         """Maps each part, "" for the whole, to whether its answers were right; None: they were not compared."""
-        raise NotImplementedError
