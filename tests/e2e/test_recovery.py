@@ -58,6 +58,12 @@ def test_spark_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert kill.peak_age_s > 1, "a JVM takes longer to start"
 
 
+def test_spark_goes_on_with_a_new_executor_for_one_that_was_killed(tmp_path: Path) -> None:
+    system = {"engine": "spark", "memory": "1g", "master": "local-cluster[1,1,1024]"}
+    [restart] = suffered(tmp_path, system, {"faults": ["restart"]}, WINDOWS, LATE)
+    assert_whole(restart)
+
+
 @pytest.mark.usefixtures("flink_is_made")
 def test_flink_goes_on_from_its_checkpoint_and_judges_late_events_as_before(tmp_path: Path) -> None:
     for one in suffered(tmp_path, {"engine": "flink", "memory": "1g"}, {"faults": FAULTS}, WINDOWS, LATE):
