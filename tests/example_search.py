@@ -121,7 +121,7 @@ def search(of: System, count: int) -> dict[str, Any]:
             "high": of.rate / factor * math.exp(FIT), "constraint": constraint,
             "backlog_rows": of.cap_rows or of.rate * AGE_S, "batch_cost_s": of.batch_cost_s * factor,
             "row_cost_s": of.row_cost_s * factor, "cap_rows": of.cap_rows, "noise": 0.031, "drift": 0.002,
-            "hiccups": 0.0, "misfit": 1.4, "process": process,
+            "hiccups": 0.0, "misfit": 1.4, "row_growth_s": 0.0, "process": process,
         }
         for process, factor in enumerate(of.factors, 1)
     ]  # fmt: skip

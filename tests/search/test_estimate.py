@@ -48,10 +48,53 @@ def test_the_cap_binds_where_it_is_met() -> None:
 
 @given(st.floats(1e-7, 1e-2), st.integers(1, 10**6))
 def test_batches_of_one_size_show_the_cap_alone(row_cost: float, cap: int) -> None:
-    same = window(10 * cap, cap=cap, seconds=[row_cost * cap] * 7)  # no line through one point: a is 0, limits tie
+    same = window(10 * cap, cap=cap, seconds=[row_cost * cap] * 7)  # no line through one point: a is 0
     found = estimated([same])
-    assert (found.constraint, found.cap_rows) == ("batch cap", cap)
+    assert (found.constraint, found.cap_rows) == ("batch cap" if row_cost * cap < AGE else "age", cap)
     assert found.rate_events_per_s == pytest.approx(1 / row_cost)
+
+
+def bent(held: int, growth: float, *, cap: int = 10**9, noise: float = 0.0) -> Window:
+    """A window whose rows cost more the more of them a batch has."""
+    rows = min(held, cap)
+    cost = A + B * rows + growth * rows**2
+    return window(held, cap=cap, seconds=[cost * (1 + noise), cost * (1 - noise)] * 3)
+
+
+@given(st.floats(5e-14, 1e-12))
+def test_rows_that_cost_more_in_large_batches_lower_the_rate(growth: float) -> None:
+    found = estimated([bent(rows, growth) for rows in (20_000, 200_000, 1_000_000, 3_000_000, 6_000_000, 9_000_000)])
+    assert (found.batch_cost_s, found.row_cost_s, found.row_growth_s) == pytest.approx((A, B, growth), rel=1e-6)
+    rows = next(n for n in np.linspace(1e5, 1e7, 100_001) if A + B * n + growth * n * n >= AGE)  # by brute force
+    assert (found.constraint, found.rate_events_per_s) == ("age", pytest.approx(rows / AGE, rel=1e-3))
+    assert found.low < found.rate_events_per_s < found.high
+    age = found.age_at(0.5 * found.rate_events_per_s)
+    assert age == pytest.approx(found.cost.seconds(0.5 * found.rate_events_per_s * (age or 0.0)))
+
+
+def test_a_bend_within_the_noise_is_none() -> None:
+    rows = (20_000, 200_000, 1_000_000, 3_000_000, 9_000_000)
+    found = estimated([bent(n, 2e-15, noise=0.1) for n in rows])
+    assert found.row_growth_s == 0.0
+
+
+def test_a_cap_and_queues_bind_before_rows_cost_more() -> None:
+    rows, growth = (20_000, 200_000, 1_000_000, 2_000_000, 3_000_000), 1e-12
+    most = A + B * 3_000_000 + growth * 3_000_000**2
+    capped = estimated([*(bent(n, growth) for n in rows), bent(9_000_000, growth, cap=3_000_000)], most_rows=8e6)
+    assert (capped.constraint, capped.rate_events_per_s) == ("age", pytest.approx(capped.cost.rows(AGE) / AGE))
+    held = estimated([bent(n, growth) for n in rows], most_rows=1_000_000)
+    assert (held.constraint, held.rate_events_per_s) == ("queue memory", pytest.approx(1e6 / (A + 1 + 1)))
+    assert most > AGE
+
+
+def test_the_shape_of_a_cost_that_is_known_is_kept() -> None:
+    """On fewer CPUs two windows tell by how many times rows cost more, and not how the cost bends."""
+    like = estimated([bent(n, 1e-13) for n in (20_000, 200_000, 1_000_000, 3_000_000, 6_000_000, 9_000_000)]).cost
+    slow = [window(n, seconds=[A + 2 * (B * n + 1e-13 * n * n)] * 6) for n in (200_000, 2_000_000)]
+    found = fit(slow, AGE, continuous=False, most_rows=math.inf, like=like)
+    assert found is not None
+    assert (found.batch_cost_s, found.row_cost_s, found.row_growth_s) == pytest.approx((A, 2 * B, 2e-13), rel=1e-6)
 
 
 def test_the_queues_bind_where_they_hold_fewer_rows() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamgauge.base.errors import UserError
+from streamgauge.stats.batch_cost import BatchCost
 from streamgauge.stats.scalability import carried
 
 #: a hiccup makes a batch so many times as long
@@ -31,8 +32,9 @@ class Behaviour:
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
     constant), `between` (a lognormal factor of each fresh process), `wander` (the machine's own speed, lognormal,
     forgotten within half a minute). Its capacity is that of one CPU: on others it follows the scalability law with this
-    `contention` and `coherency`. A continuous system takes rows one by one; with n waiting it carries n/pipeline_s
-    at most, as each row needs so long from end to end.
+    `contention` and `coherency`. A row costs more by the part `growth` for each second of the rows in its batch, as
+    where memory is collected. A continuous system takes rows one by one; with n waiting it carries n/pipeline_s at
+    most, as each row needs so long from end to end.
     """
 
     capacity: float | None = None  # rows/s within a batch, 1/b; None: no limit
@@ -47,6 +49,7 @@ class Behaviour:
     pipeline_s: float = 0.0
     contention: float = 0.0
     coherency: float = 0.0
+    growth: float = 0.0
 
     def on(self, cpus: float) -> Behaviour:
         if self.capacity is None:
@@ -75,8 +78,15 @@ class Behaviour:
         worse = 1 + self.hiccups * (HICCUP - 1)
         if self.continuous:
             return self.capacity / worse
-        a, b = self.batch_cost_s * worse, worse / self.capacity
-        return max(0.0, min((1 - a / age_s) / b, self.batch_rows / (a + b * self.batch_rows)))
+        cost = self.cost.times(worse)
+        rows = min(cost.rows(age_s), self.batch_rows)
+        return rows / cost.seconds(rows)
+
+    @property
+    def cost(self) -> BatchCost:
+        """The cost of a batch without faults."""
+        row_s = 0.0 if self.capacity is None else 1 / self.capacity
+        return BatchCost(self.batch_cost_s, row_s, self.growth * row_s**2)
 
 
 class Process:
@@ -103,8 +113,7 @@ class Process:
         of = self.behaviour
         if of.capacity is None:
             return 0.0
-        cost = rows / of.capacity + (0.0 if of.continuous else of.batch_cost_s)
-        cost *= self.factor
+        cost = (rows / of.capacity if of.continuous else of.cost.seconds(rows)) * self.factor
         if of.noise:
             cost *= float(self._random.gamma(of.noise**-2, of.noise**2))
         if of.hiccups and self._random.random() < of.hiccups:

@@ -1,9 +1,10 @@
 """Fits the cost of a batch to closed-loop windows, and derives the sustainable rate from it.
 
-A micro-batch of n rows takes T = a + b·n. At rate r a backlog of age A is n = r·A rows, so the system catches up as
-long as r < n/T(n). The limit is (1 − a/A)/b or, where the engine takes at most N rows a batch, N/(a + b·N) if that is
-smaller (docs/definitions.md). A process that still compiles is slower by a factor 1 + c·exp(−t/τ), which is fitted
-beside a and b. An engine without micro-batches has no a: its limit is the rate that it carries while it is behind.
+A micro-batch of n rows takes T(n) = a + b·n + q·n². At rate r a backlog of age A is n = r·A rows, so the system
+catches up as long as r < n/T(n). The limit n/A lies where T(n) = A or, if the engine takes at most N < n rows a batch,
+it is N/T(N) (docs/definitions.md). q is 0 unless windows show that large batches cost more than a line says. A process
+that still compiles is slower by a factor 1 + c·exp(−t/τ), which is fitted beside the costs. An engine without
+micro-batches has no a: its limit is the rate that it carries while it is behind.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
 from streamgauge.records.measurement import Batch, Window
 from streamgauge.records.spread import Spread
+from streamgauge.stats.batch_cost import BatchCost
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +32,10 @@ _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
 #: share of χ² that a compile curve must explain to be kept, in units of the remaining χ² per degree: five standard
 #: errors. A machine whose own speed wanders makes windows differ, too, but must not be extrapolated
 _BELIEVED = 25.0
+#: the same of costs that grow faster than the rows: two standard errors, as a rung stands where the limit lies
+_BENT = 4.0
+#: places of a, b, q and c among a fit's parameters
+_A, _B, _Q, _C = range(4)
 _ITERATIONS = 10
 #: largest half width of an interval on logarithms: wider ones say nothing, and overflow
 _WIDEST = 10.0
@@ -48,10 +54,12 @@ def fit(
     continuous: bool,
     most_rows: float,
     cap_rows: int | None = None,
+    like: BatchCost | None = None,
 ) -> Estimate | None:
     """The estimate from all valid windows of one process; None before there is any.
 
-    most_rows: what the driver's queues hold. cap_rows: the engine's cap of a batch, if it is known already.
+    most_rows: what the driver's queues hold. cap_rows: the engine's cap of a batch, if it is known already. like: what
+    rows cost in the same process with other CPUs, if that is known: only by how many times they cost more is fitted.
 
     Weighted least squares over window means, so that a long window of small batches does not outweigh a short one of
     large batches, near which the answer lies.
@@ -68,29 +76,40 @@ def fit(
     if continuous:
         points = [Point.of(window) for window in near_the_top(sound)]
         return _carried(points, allowed_age_s, _pooled(points), taus)
-    line = _best(points, taus)
+    bend = 0.0 if like is None else like.growth_s / max(like.row_s, _ROUNDING)
+    line = _bent_or_not(points, taus, bend)
     for _ in range(_LOOKS):
         looked = [Point.of(w, line.seconds(p)) for w, p in zip(sound, points, strict=True)]
         if looked == points:
             break
-        points, line = looked, _best(looked, taus)
+        points, line = looked, _bent_or_not(looked, taus, bend)
     noise = _pooled(points)
     hiccups, error = _hiccups(points)
-    a, b = line.a * (1 + hiccups), line.b * (1 + hiccups)
-    rate, constraint, backlog = _limit(a, b, cap, allowed_age_s, most_rows)
+    cost = line.cost.times(1 + hiccups)
+    rate, constraint, backlog = _limit(cost, cap, allowed_age_s, most_rows)
     if rate <= 0:
         return None
-    spread = math.hypot(_spread(line, points, cap, allowed_age_s, most_rows), _NORMAL * error)
+    spread = math.hypot(_spread(line, len(points), cap, allowed_age_s, most_rows), _NORMAL * error)
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), constraint, backlog,
-        a, b, cap, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups, line.misfit,
+        cost.batch_s, cost.row_s, cap, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups,
+        line.misfit, cost.growth_s,
     )  # fmt: skip
 
 
-def _best(points: Sequence[Point], taus: Sequence[float | None]) -> _Fit:
+def _bent_or_not(points: Sequence[Point], taus: Sequence[float | None], bend: float) -> _Fit:
+    """The fit of a line or, where the windows show one, of a parabola."""
+    line = _best(points, taus, bend=bend)
+    if bend or len(points) <= _C + 1:
+        return line
+    bent = _best(points, taus, is_bent=True)
+    return bent if line.chi2 - bent.chi2 > _BENT * bent.scale else line
+
+
+def _best(points: Sequence[Point], taus: Sequence[float | None], *, bend: float = 0.0, is_bent: bool = False) -> _Fit:
     """The fit with the compile curve that the windows show, if any."""
     noise = _pooled(points)
-    flat, *curved = [_solve(points, tau, noise) for tau in taus]
+    flat, *curved = [_solve(points, tau, noise, bend, is_bent=is_bent) for tau in taus]
     best = min(curved, key=lambda solved: solved.chi2, default=flat)
     return best if flat.chi2 - best.chi2 > _BELIEVED * best.scale else flat
 
@@ -103,17 +122,10 @@ def excesses(points: Sequence[Point]) -> Floats:
     return excess
 
 
-def best_rows(estimate: Estimate, allowed_age_s: float, part: float) -> float:
-    """Rows of a batch that lasts that part of the allowed age, beyond its batch cost."""
-    a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
-    return max(0.0, (allowed_age_s - a) * part / b) if b > 0 else math.inf
-
-
 @dataclass(frozen=True)
 class _Fit:
-    a: float
-    b: float
-    c: float
+    theta: Floats  # a, b, q and c
+    bend: float  # q over b, where that is known
     tau: float | None
     chi2: float
     misfit: float
@@ -121,16 +133,24 @@ class _Fit:
     free: list[int]
     scale: float
 
+    @property
+    def cost(self) -> BatchCost:
+        return _cost(self.theta, self.bend)
+
     def seconds(self, point: Point) -> float:
         """Seconds that a batch of that window takes."""
-        return (self.a + self.b * point.rows) * (1 + self.excess(point.at_s))
+        return self.cost.seconds(point.rows) * (1 + self.excess(point.at_s))
 
     def excess(self, at_s: float) -> float:
-        return 0.0 if self.tau is None else self.c * math.exp(-at_s / self.tau)
+        return 0.0 if self.tau is None else float(self.theta[_C]) * math.exp(-at_s / self.tau)
 
 
-def _solve(points: Sequence[Point], tau: float | None, noise: float) -> _Fit:
-    """Gauss–Newton on T = (a + b·n)(1 + c·exp(−t/τ)), a and b not negative.
+def _cost(theta: Floats, bend: float) -> BatchCost:
+    return BatchCost(float(theta[_A]), float(theta[_B]), float(theta[_Q] + bend * theta[_B]))
+
+
+def _solve(points: Sequence[Point], tau: float | None, noise: float, bend: float, *, is_bent: bool) -> _Fit:
+    """Gauss–Newton on T = (a + b·n + q·n²)(1 + c·exp(−t/τ)), the costs not negative.
 
     All windows share one noise: were each weighted by its own, those without a hiccup would decide alone.
     """
@@ -138,30 +158,30 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float) -> _Fit:
     at, count = np.array([p.at_s for p in points]), np.array([p.count for p in points])
     error = np.hypot(noise / np.sqrt(count), FLOOR)
     curve = np.zeros_like(n) if tau is None else np.exp(-at / tau)
-    free = _free(n, tau)
-    theta = np.array([*_line(n, t, 1 / (t * error)), 0.0])
+    basis = np.stack([np.ones_like(n), n * (1 + bend * n), n * n])
+    free = _free(n, tau, is_bent=is_bent)
+    theta = np.array([*_line(basis[_B], t, 1 / (t * error)), 0.0, 0.0])
     for _ in range(_ITERATIONS):
-        residual, columns = _system(theta, n, t, curve, error)
+        residual, columns = _system(theta, basis, t, curve, error)
         norm = _norm(columns[:, free])
         before = theta.copy()
         theta[free] += np.linalg.lstsq(columns[:, free] / norm, residual, rcond=1e-9)[0] / norm
-        theta[:2] = np.maximum(theta[:2], 0.0)
-        theta[2] = min(max(theta[2], -0.5), 4.0)
+        theta[:_C] = np.maximum(theta[:_C], 0.0)
+        theta[_C] = min(max(theta[_C], -0.5), 4.0)
         if (np.abs(theta - before) <= 1e-9 * np.abs(theta)).all():
             break
-        if theta[0] == 0 and 0 in free:
-            free = [place for place in free if place != 0]
-    residual, columns = _system(theta, n, t, curve, error)
+        free = [place for place in free if theta[place] > 0 or place == _C or (place == _B and not is_bent)]
+    residual, columns = _system(theta, basis, t, curve, error)
     chi2 = float((residual**2).sum())
     degrees = max(1, len(points) - len(free))
-    a, b, c = (float(value) for value in theta)
-    return _Fit(a, b, c, tau, chi2, float(np.abs(residual).max()), columns[:, free], free, max(1.0, chi2 / degrees))
+    misfit = float(np.abs(residual).max())
+    return _Fit(theta, bend, tau, chi2, misfit, columns[:, free], free, max(1.0, chi2 / degrees))
 
 
-def _free(n: Floats, tau: float | None) -> list[int]:
-    """Indices of those of (a, b, c) that can be separated: a line needs batches of two sizes."""
-    line = [0, 1] if n.max() > 1.1 * n.min() else [1]
-    return line if tau is None else [*line, 2]
+def _free(n: Floats, tau: float | None, *, is_bent: bool) -> list[int]:
+    """Those of (a, b, q, c) that can be separated: a line needs batches of two sizes."""
+    costs = [_A, _B] if n.max() > 1.1 * n.min() else [_B]
+    return [*costs, *([_Q] if is_bent else []), *([] if tau is None else [_C])]
 
 
 def _norm(columns: Floats) -> Floats:
@@ -170,13 +190,12 @@ def _norm(columns: Floats) -> Floats:
     return length
 
 
-def _system(theta: Floats, n: Floats, t: Floats, curve: Floats, error: Floats) -> tuple[Floats, Floats]:
+def _system(theta: Floats, basis: Floats, t: Floats, curve: Floats, error: Floats) -> tuple[Floats, Floats]:
     """Weighted residuals, and the Jacobian of the weighted model."""
-    a, b, c = theta
-    scale, cost = 1 + c * curve, a + b * n
+    scale, cost = 1 + theta[_C] * curve, theta[:_C] @ basis
     model = np.maximum(cost * scale, 1e-12)
     weight = 1 / (model * error)
-    return (t - model) * weight, np.stack([scale * weight, n * scale * weight, cost * curve * weight], 1)
+    return (t - model) * weight, np.stack([*(basis * scale * weight), cost * curve * weight], 1)
 
 
 def _line(n: Floats, t: Floats, weight: Floats) -> tuple[float, float]:
@@ -199,38 +218,35 @@ def _cap(points: Sequence[Point]) -> int | None:
     return round(max(met)) if met else None
 
 
-def _limit(
-    a: float, b: float, cap: int | None, allowed_age_s: float, most_rows: float
-) -> tuple[float, Constraint, float]:
+def _limit(cost: BatchCost, cap: int | None, allowed_age_s: float, most_rows: float) -> tuple[float, Constraint, float]:
     """(rate, what binds it, the backlog at which it lies)."""
-    by_age = (1 - a / allowed_age_s) / b if b > 0 else math.inf
-    limits: list[tuple[float, Constraint, float]] = []
+    backlogs: list[tuple[float, Constraint]] = [(cost.rows(allowed_age_s), "age"), (most_rows, "queue memory")]
     if cap is not None:  # of limits that are equal but for rounding, the one that was seen
-        limits.append((cap / (a + b * cap) * (1 - _ROUNDING), "batch cap", cap))
-    limits.append((by_age, "age", by_age * allowed_age_s))
-    if math.isfinite(most_rows):
-        limits.append((most_rows / (a + b * most_rows), "queue memory", most_rows))
-    return min(limits, key=lambda limit: limit[0])
+        backlogs.append((cap * (1 - _ROUNDING), "batch cap"))
+    rows, constraint = min(backlogs)
+    return (rows / cost.seconds(rows) if math.isfinite(rows) else math.inf), constraint, rows
 
 
-def _spread(line: _Fit, points: Sequence[Point], cap: int | None, allowed_age_s: float, most_rows: float) -> float:
+def _spread(line: _Fit, windows: int, cap: int | None, allowed_age_s: float, most_rows: float) -> float:
     """Half the width of the interval of the logarithm of the rate: the delta method, t for the few windows."""
-    if not math.isfinite(_limit(line.a, line.b, cap, allowed_age_s, most_rows)[0]):
+    low = _limit(line.cost, cap, allowed_age_s, most_rows)[0]
+    if not math.isfinite(low):
         return 0.0  # no growth was seen yet
     norm = _norm(line.jacobian)
     scaled = line.jacobian / norm
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * line.scale / np.outer(norm, norm)
     gradient = np.zeros(len(norm))
-    low = _limit(line.a, line.b, cap, allowed_age_s, most_rows)[0]
     for place, parameter in enumerate(line.free):
-        up = [line.a, line.b, 0.0]
+        if parameter == _C:
+            continue
+        up = line.theta.copy()
         step = 1e-3 * up[parameter] + 1e-12
         up[parameter] += step
-        high = _limit(up[0], up[1], cap, allowed_age_s, most_rows)[0]
+        high = _limit(_cost(up, line.bend), cap, allowed_age_s, most_rows)[0]
         if high > 0 and low > 0 and math.isfinite(high):
             gradient[place] = (math.log(high) - math.log(low)) / step
     variance = float(gradient @ covariance @ gradient)
-    degrees = max(2, len(points) - len(gradient))
+    degrees = max(2, windows - len(gradient))
     return min(_WIDEST, float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * math.sqrt(max(0.0, variance)))
 
 
@@ -239,7 +255,7 @@ def _carried(points: Sequence[Point], allowed_age_s: float, noise: float, taus: 
     flat = [replace(p, rows=1.0, seconds=p.seconds / p.rows) for p in points]  # seconds of one row
     line = _best(flat, taus)
     hiccups, lost = _hiccups(points)
-    cost = (line.a + line.b) * (1 + hiccups)
+    cost = line.cost.seconds(1) * (1 + hiccups)
     error = math.sqrt(line.scale / sum(p.error**-2 for p in flat))
     spread = math.hypot(float(stdtrit(max(2, len(flat) - 1), (1 + CONFIDENCE) / 2)) * error, _NORMAL * lost)
     rate = 1 / cost

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search import continuous
-from streamgauge.bench.search.estimate import best_rows, excesses, fit
+from streamgauge.bench.search.estimate import excesses, fit
 from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.proof import refuted
 from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
@@ -30,11 +30,13 @@ UNPINNED = 0.4
 _RUNG = 16
 #: batches clearly grow when their rows cost this share of their batch cost
 _GROWN = 0.7
-#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost
-_PARTS = (0.25, 0.5)
-#: a cap that no rung has met makes the rate wrong by the batch cost's share of the allowed age. From this share on, a
-#: rung of so many times the answer's backlog looks for one
-_COSTLY, _BEYOND = 0.12, 1.15
+#: backlogs of an engine without micro-batches, in parts of the allowed age
+_BACKLOGS = (0.25, 0.5)
+#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost. The last is
+#: the answer: large batches may cost more than smaller ones foretell, or meet the engine's cap
+_PARTS = (0.3, 1.0)
+#: the part of the allowed age that batches of other windows last at most
+_LONGEST = 0.5
 #: rungs at most, whatever the fit says
 _MOST_RUNGS = 12
 #: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
@@ -71,10 +73,10 @@ def next_window(
         return None
     seconds = settings.window_seconds * (2 if long else 1)
     rough = long and estimate is not None and estimate.hiccups > _ROUGH
-    beyond = estimate is not None and not limits.continuous and rows > estimate.backlog_rows
+    longest = estimate is not None and not limits.continuous and rows >= _ALIKE * estimate.backlog_rows
     return Hold(
         process, "ladder", rows, reason, seconds * (2 if rough else 1), 2 * seconds, settings.window_error,
-        LEAST_BATCHES // 2 if beyond else LEAST_BATCHES,
+        LEAST_BATCHES // 2 if longest else LEAST_BATCHES,
     )  # fmt: skip
 
 
@@ -94,19 +96,20 @@ def _next_rung(
     if limits.continuous:
         # its rate is measured at two backlogs: a quarter and half of the allowed age, or what a long pipeline needs
         plateau = max((w.held_rows for w in warm), default=0)
-        for part in _PARTS:
-            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part, plateau * part / _PARTS[-1])))
+        for part in _BACKLOGS:
+            rows = int(min(most, max(first, estimate.rate_events_per_s * age * part, plateau * part / _BACKLOGS[-1])))
             if not _has(held, rows):
                 return rows, f"a backlog of {part * age:.3g} s", True
         return None, "", False
-    a, b = estimate.batch_cost_s or 0.0, estimate.row_cost_s
-    if b > 0:  # a slow system's first rung must not lie far beyond the answer
-        first = max(1, min(first, int(_PARTS[0] * age / b)))
+    cost = estimate.cost
+    if cost.row_s > 0:  # a slow system's first rung must not lie far beyond the answer
+        first = max(1, min(first, int(_PARTS[0] * age / cost.row_s)))
     top = max(held, default=first)
     points = [Point.of(w) for w in ladder]
-    if estimate.cap_rows is None and top < most and not (b * top > _GROWN * a and ladder):
+    has_grown = cost.seconds(top) > (1 + _GROWN) * cost.batch_s and bool(ladder)
+    if estimate.cap_rows is None and top < most and not has_grown:
         # the line's slope is not known yet; no rung may take longer than the one of the answer
-        rung = int(min(_RUNG * top, most, max(best_rows(estimate, age, _PARTS[-1]), 2.0 * first)))
+        rung = int(min(_RUNG * top, most, max(estimate.rows_for(age, _LONGEST), 2.0 * first)))
         if not _has(held, rung):
             return rung, "until a batch clearly grows with its rows", False
     if estimate.cap_rows is not None and estimate.constraint == "batch cap":
@@ -120,12 +123,9 @@ def _next_rung(
             return below, "below the cap, to tell the batch cost from the rows", False
         return None, "", False
     for part in _PARTS:
-        rows = int(min(most, max(first, best_rows(estimate, age, part))))
+        rows = int(min(most, max(first, estimate.rows_for(age, part))))
         if not _has(held, rows):
             return rows, f"where a batch lasts {part * age:.3g} s", True
-    rows = int(min(most, _BEYOND * estimate.backlog_rows))
-    if a > _COSTLY * age and estimate.cap_rows is None and not _has(held, rows):
-        return rows, "beyond the answer, where a cap of the batch would show", False
     return None, "", False
 
 
@@ -151,7 +151,7 @@ def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement]
         return int(rows)
     if not paces:  # not one batch ended, however often it was tried
         return int(max(1, rows // _RUNG ** sum(not w.batches for w in windows)))
-    is_slow = rows > max(paces) * age * _PARTS[-1]
+    is_slow = rows > max(paces) * age * _LONGEST
     return int(max(1, min(rows, max(paces) * age * _PARTS[0]))) if is_slow else int(rows)
 
 
@@ -165,7 +165,7 @@ def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequenc
     if limits.continuous:
         rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
     elif len(before) % 2:
-        rows *= min(_LARGER, max(1.0, _PARTS[-1] * settings.max_age.seconds / _spent(before[-1])))
+        rows *= min(_LARGER, max(1.0, _LONGEST * settings.max_age.seconds / _spent(before[-1])))
     why = "until the cost of a batch is steady"
     # the first batch tells whether the system is slow
     least, round_s = 2 if before or limits.continuous else 1, min(_ROUND_S, settings.warmup_seconds)

@@ -140,8 +140,9 @@ def _no_fit(settings: Search, measured: Sequence[Measurement]) -> str:
 
 def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     """Sentence that says what limits the rate."""
-    a, b = own.batch_cost_s, own.row_cost_s
-    cost = "" if a is None else f": a batch costs {1000 * a:,.0f} ms and {1e6 * b:,.3g} µs a row"
+    batch_s, row_s, last_s = own.batch_cost_s, own.row_cost_s, own.cost.last_row_s(own.backlog_rows)
+    rows = f"{1e6 * row_s:,.3g} µs a row" if last_s == row_s else f"{1e6 * row_s:,.3g} to {1e6 * last_s:,.3g} µs a row"
+    cost = "" if batch_s is None else f": a batch costs {1000 * batch_s:,.0f} ms and {rows}"
     if constraint == "batch cap":
         return f"limited by the engine's cap of {own.cap_rows:,} rows a batch, which batch_rows sets{cost}"
     if constraint == "age":
@@ -169,7 +170,7 @@ def _doubts(settings: Search, estimated: Sequence[Estimate]) -> tuple[Doubt, ...
         )
         doubts.append(Doubt("drift", sentence))
     if any(one.misfit > 4 for one in estimated):
-        misfit = "the cost of a batch is no straight line over its rows"
+        misfit = "the cost of a batch is neither a line nor a parabola over its rows"
         if all(one.batch_cost_s is None for one in estimated):
             misfit = "windows at about the same backlog differ by more than their noise"
         doubts.append(Doubt("misfit", f"{misfit}: the estimate may be off"))

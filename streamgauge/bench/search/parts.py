@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgauge.bench.measurements.search.record import Estimate
-from streamgauge.bench.search.estimate import best_rows, fit
+from streamgauge.bench.search.estimate import fit
 from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Window
@@ -81,7 +81,7 @@ def steps(settings: Search, limits: Limits, expected: Estimate, whole: Estimate)
     if limits.continuous:
         rows = min(limits.most_rows, _BACKLOG * age * whole.rate_events_per_s)
         return [_hold(rows, "on the plateau", long_s, LEAST_BATCHES)]
-    large = best_rows(expected, age, _PART)
+    large = expected.rows_for(age, _PART)
     small = large / _SMALLER
     if whole.cap_rows is not None and large > whole.cap_rows:
         large, small = 2.0 * whole.cap_rows, whole.cap_rows / 3
@@ -106,6 +106,7 @@ def _expected(points: Sequence[Point], cpus: float, whole: Estimate, most: float
         rate_events_per_s=estimate.rate_events_per_s / costs,
         batch_cost_s=None if estimate.batch_cost_s is None else estimate.batch_cost_s * costs,
         row_cost_s=estimate.row_cost_s * costs,
+        row_growth_s=estimate.row_growth_s * costs,
     )
 
 
@@ -116,6 +117,6 @@ def _point(
         return Point(block, cpus, None, wrong)
     estimate = fit(
         windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows,
-        cap_rows=whole.cap_rows,
+        cap_rows=whole.cap_rows, like=whole.cost,
     )  # fmt: skip
     return Point(block, cpus, estimate, "" if estimate else "no window told what a batch costs")

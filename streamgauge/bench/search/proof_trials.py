@@ -78,8 +78,7 @@ def _first_load(settings: Search, own: Estimate) -> tuple[float, int]:
 
     A batch varies by `noise`, so the drift of a trial of S seconds with batches of T varies by noise·√(T/S).
     """
-    a, b = own.batch_cost_s or 0.0, own.row_cost_s
-    batch_s = 0.0 if own.batch_cost_s is None else min(settings.max_age.seconds, a + b * own.backlog_rows)
+    batch_s = min(settings.max_age.seconds, own.cost.seconds(own.backlog_rows)) if own.batch_cost_s is not None else 0.0
     least = _CLEAR * own.noise * math.sqrt(batch_s / settings.recovery_seconds)
     away, steps = settings.margin, settings.proof_steps
     while away < least and steps > 1:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import fit
@@ -24,6 +24,7 @@ from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Recover, Step
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Purpose, Window
+from streamgauge.stats.batch_cost import BatchCost
 from streamgauge.stats.paired import Ratio, ratio_of
 
 #: windows of a cell in a block
@@ -138,29 +139,29 @@ def ratio(settings: Search, limits: Limits, measured: Sequence[Measured], cell: 
         base, other = estimates_of[0], estimates_of[cell]
         if base is None or other is None:
             continue
-        shared_s = ((base.batch_cost_s or 0.0) + (other.batch_cost_s or 0.0)) / 2
+        shared = BatchCost(*((one + two) / 2 for one, two in zip(astuple(base.cost), astuple(other.cost), strict=True)))
         processes.append(
             [
-                _log_rate(settings, block[cell], other, shared_s) - _log_rate(settings, block[0], base, shared_s)
+                _log_rate(settings, block[cell], other, shared) - _log_rate(settings, block[0], base, shared)
                 for block in whole_blocks(measured, process, max(one.cell for one in measured) + 1)
             ]
         )
     return ratio_of(processes)
 
 
-def _log_rate(settings: Search, windows: Sequence[Window], estimate: Estimate, shared_batch_cost_s: float) -> float:
+def _log_rate(settings: Search, windows: Sequence[Window], estimate: Estimate, shared: BatchCost) -> float:
     """Mean logarithm of the sustainable rate that each of these windows alone gives.
 
-    The batch cost of both sides is taken as one: its error then cancels in their ratio. Hiccups are left out, as in the
-    line of the ladder; a window holds too few batches to tell how often they come.
+    The batch cost of both sides, and how the cost grows with the rows, are taken as one: their errors then cancel in
+    the ratio. Hiccups are left out, as in the fit of the ladder; a window holds too few batches to tell how often they
+    come.
     """
     logs = []
     for window in windows:
-        expected_s = (estimate.batch_cost_s or 0.0) + estimate.row_cost_s * window.rows / len(window.batches)
+        expected_s = estimate.cost.seconds(window.rows / len(window.batches))
         point = Point.of(window, None if estimate.batch_cost_s is None else expected_s)
         if estimate.constraint == "age":
-            row_s = max(1e-12, (point.seconds - shared_batch_cost_s) / point.rows)
-            logs.append(math.log1p(-shared_batch_cost_s / settings.max_age.seconds) - math.log(row_s))
+            logs.append(math.log(shared.through(point.seconds, point.rows).rows(settings.max_age.seconds)))
         else:
             logs.append(math.log(point.rows / point.seconds))
     return sum(logs) / len(logs)

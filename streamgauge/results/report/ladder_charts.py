@@ -14,10 +14,12 @@ from streamgauge.bench.search.estimate import CONFIDENCE
 from streamgauge.records.measurement import Window
 from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
-from streamgauge.results.report.model import batch_s, estimates
+from streamgauge.results.report.model import estimates
 from streamgauge.results.report.run_records import CellRecord
 
 _FAINT = 0.4
+#: straight pieces by which a bent fit is drawn
+_PIECES = 24
 
 
 @dataclass(frozen=True)
@@ -229,12 +231,13 @@ def _points(name: str, nth: int, places: Sequence[tuple[float, float, float | No
 
 
 def _fitted_costs(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
-    """Traces of the line a + b·n of a process, and of its limit."""
-    rows = [0, max([estimate.backlog_rows, *(one.rows for one in seen)])]
+    """Traces of the fitted cost of a process, and of its limit."""
+    cost, most = estimate.cost, max([estimate.backlog_rows, *(one.rows for one in seen)])
+    rows = [most * part / _PIECES for part in range(_PIECES + 1)] if cost.growth_s else [0, most]
     style = {"width": 1.5, "dash": DASHES[nth % len(DASHES)]}
-    fit = line("fit", rows, [batch_s(estimate, n) for n in rows], nth, line=style, showlegend=False, hoverinfo="skip")
+    fit = line("fit", rows, [cost.seconds(n) for n in rows], nth, line=style, showlegend=False, hoverinfo="skip")
     limit = line(
-        "limit", [estimate.backlog_rows], [batch_s(estimate, estimate.backlog_rows)], nth, mode="markers",
+        "limit", [estimate.backlog_rows], [cost.seconds(estimate.backlog_rows)], nth, mode="markers",
         marker={"symbol": "star", "size": 15, "color": PALETTE[nth % len(PALETTE)], "line": {"width": 1, "color": INK}},
         showlegend=False, hovertemplate="the limit: %{x:,.0f} rows in %{y:.4r} s<extra></extra>",
     )  # fmt: skip
@@ -255,7 +258,7 @@ def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
 
 def _relative(one: _Seen, fits: Mapping[int, Estimate]) -> float | None:
     """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
-    expected = batch_s(fits[one.window.process], one.rows)
+    expected = fits[one.window.process].cost.seconds(one.rows)
     return 100 * one.seconds / expected if expected > 0 else None
 
 

@@ -37,17 +37,13 @@ def typical(search: SearchAnswer | None) -> Estimate | None:
         backlog_rows=statistics.fmean(one.backlog_rows for one in processes),
         batch_cost_s=statistics.fmean(costs) if costs else None,
         row_cost_s=statistics.fmean(one.row_cost_s for one in processes),
+        row_growth_s=statistics.fmean(one.row_growth_s for one in processes),
     )
-
-
-def batch_s(estimate: Estimate, rows: float) -> float:
-    """Seconds that a warm process takes for a batch of this many rows."""
-    return (estimate.batch_cost_s or 0.0) + estimate.row_cost_s * rows
 
 
 def fixed_share(estimate: Estimate) -> float | None:
     """Share (0 to 1) of the batch cost in a batch's time at the limit; None for an engine without micro-batches."""
-    whole = batch_s(estimate, estimate.backlog_rows)
+    whole = estimate.cost.seconds(estimate.backlog_rows)
     return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
 
 

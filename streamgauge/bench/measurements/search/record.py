@@ -13,6 +13,7 @@ from streamgauge.records.claim import Claim
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part, Record
+from streamgauge.stats.batch_cost import BatchCost
 
 Constraint = Literal["age", "batch cap", "queue memory", "system", "driver's ceiling"]
 SearchOutcome = Literal["found", "all_sustained", "contradicted", "unproven", "inconclusive"]
@@ -47,19 +48,26 @@ class Estimate:
     noise: float  # relative deviation of a batch
     drift: float  # how much slower than warm the last window still was, relative
     hiccups: float  # what hiccups added to the time of all batches, relative
-    misfit: float  # largest deviation of a window from the line, in standard errors
+    misfit: float  # largest deviation of a window from the fit, in standard errors
+    row_growth_s: float = 0.0  # q: seconds by which each row of a batch makes all others cost more
 
     @property
     def rate_now(self) -> float:
         """The rate in events/s that the process carried when its last window ended, warm or not."""
         return self.rate_events_per_s / (1 + max(-0.5, self.drift))
 
+    @property
+    def cost(self) -> BatchCost:
+        """The time of a batch; of an engine without micro-batches, that of its rows."""
+        return BatchCost(self.batch_cost_s or 0.0, self.row_cost_s, self.row_growth_s)
+
     def age_at(self, rate: float) -> float | None:
-        """The age in seconds at which a rate settles, None where it does not: a/(1 − b·r), as a batch begins."""
-        a, b = self.batch_cost_s or 0.0, self.row_cost_s
-        if rate >= self.rate_events_per_s:
-            return None
-        return a / (1 - b * rate) if b * rate < 1 else None
+        """The age in seconds at which a rate settles, as a batch begins; None where it does not."""
+        return None if rate >= self.rate_events_per_s else self.cost.settles_at(rate)
+
+    def rows_for(self, allowed_age_s: float, part: float) -> float:
+        """Rows of a batch that takes that part of what the allowed age leaves beyond the batch cost."""
+        return self.cost.rows(self.cost.batch_s + part * (allowed_age_s - self.cost.batch_s))
 
 
 @dataclass(frozen=True)
