@@ -34,7 +34,7 @@ _GROWN = 0.7
 _BACKLOGS = (0.25, 0.5)
 #: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost. The last is
 #: the answer: large batches may cost more than smaller ones foretell, or meet the engine's cap
-_PARTS = (0.3, 1.0)
+_PARTS = (0.5, 1.0)
 #: the part of the allowed age that batches of other windows last at most
 _LONGEST = 0.5
 #: rungs at most, whatever the fit says
@@ -124,7 +124,7 @@ def _next_rung(
         return None, "", False
     for part in _PARTS:
         rows = int(min(most, max(first, estimate.rows_for(age, part))))
-        if not _has(held, rows):
+        if not _has(held, rows) and (part < 1 or top < rows):
             return rows, f"where a batch lasts {part * age:.3g} s", True
     return None, "", False
 
