@@ -97,6 +97,8 @@ def kinds() -> dict[str, Behaviour]:
         made[f"{name}, 10 % hiccups"] = of(noise=0.05, hiccups=0.1)
         made[f"{name}, compiles 60 s"] = of(noise=0.05, compile_s=60)
         made[f"{name}, machine wanders 5 %"] = of(noise=0.1, wander=0.05)
+    made["no cap, rows cost 10% more per million, 5 % noise"] = aged(noise=0.05, growth=0.1)
+    made["no cap, rows cost 10% more per million, 10 % noise"] = aged(noise=0.1, growth=0.1)
     made["continuous, 10 % noise"] = Behaviour(1e6, noise=0.1, between=0.05, continuous=True)
     made["continuous, compiles 20 s"] = Behaviour(1e6, noise=0.1, between=0.05, compile_s=20, continuous=True)
     return made

@@ -93,7 +93,7 @@ def kinds() -> dict[str, Behaviour]:
             made[f"{name}, machine wanders 5 %"] = of(noise=0.1, wander=0.05)
     for cost, growth in ((0.0, 0.05), (0.3, 0.05), (0.3, 0.2), (1.0, 0.1)):
         of, name = partial(Behaviour, 1e6, cost, UNCAPPED, between=0.05, growth=growth), f"a = {cost:g} s, rows cost"
-        name += f" {growth:.0%} more a second"
+        name += f" {growth:.0%} more per million"
         made[f"{name}, 5 % noise"] = of(noise=0.05)
         made[f"{name}, 10 % noise"] = of(noise=0.1)
         made[f"{name}, compiles 20 s"] = of(noise=0.05, compile_s=20)

@@ -32,8 +32,8 @@ class Behaviour:
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time
     constant), `between` (a lognormal factor of each fresh process), `wander` (the machine's own speed, lognormal,
     forgotten within half a minute). Its capacity is that of one CPU: on others it follows the scalability law with this
-    `contention` and `coherency`. A row costs more by the part `growth` for each second of the rows in its batch, as
-    where memory is collected. A continuous system takes rows one by one; with n waiting it carries n/pipeline_s at
+    `contention` and `coherency`. A row costs more by the part `growth` for each million rows of its batch, as where
+    memory is collected. A continuous system takes rows one by one; with n waiting it carries n/pipeline_s at
     most, as each row needs so long from end to end.
     """
 
@@ -86,7 +86,7 @@ class Behaviour:
     def cost(self) -> BatchCost:
         """The cost of a batch without faults."""
         row_s = 0.0 if self.capacity is None else 1 / self.capacity
-        return BatchCost(self.batch_cost_s, row_s, self.growth * row_s**2)
+        return BatchCost(self.batch_cost_s, row_s, self.growth * 1e-6 * row_s)
 
 
 class Process:
