@@ -224,7 +224,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
 
 
 def _symbols(points: list[Point], nth: int) -> list[str]:
-    """A series' symbol at each point, hollow where the rate is not proven."""
+    """A series' symbol at each point, hollow where the figure is in doubt."""
     symbol = SYMBOLS[nth % len(SYMBOLS)]
     return [f"{symbol}-open" if mark_of(point.claim) else symbol for point in points]
 
