@@ -22,7 +22,7 @@ class Result:
     experiment: str
     workload: str
     system: str
-    mode: str  # streaming, batch
+    mode: str  # streaming, batch; quick: streaming at a first look
     metric: str  # name of the figure, such as event_latency_ms_p99_at_50pct
     unit: str
     value: float | None
