@@ -27,6 +27,7 @@ from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, needed_before, stage_of, stages_of
 from streamgauge.config.reached import reached
+from streamgauge.records.answered import Answered
 from streamgauge.records.registry import RECORDS, schema_of
 from streamgauge.results.index import Index, export
 from streamgauge.results.report import cells_section
@@ -204,6 +205,35 @@ def test_a_job_says_in_one_line_why_it_does_not_begin(
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(plugin), str(ROOT)))}, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, line), done.stderr[-3000:]
+
+
+class Silent(Answered):
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        raise LookupError("no answers")
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("declared", "outputs", "told"),
+    [
+        (f"{__name__}:Silent", {NAME: None}, [f"{NAME}: its package's record fails: LookupError: no answers"]),
+        ("math:pi", {NAME: None}, []),
+        ("streamgauge.records.record:Record", {}, []),
+    ],
+)
+def test_a_record_that_cannot_say_whether_its_answers_were_right_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: str, outputs: dict[str, None], told: list[str]
+) -> None:
+    package = replace(measurements.package_of(NAME), records={NAME: declared})
+    monkeypatch.setattr(sys.modules["streamgauge_example.pauses"], "PAUSES", package)
+    bench = bench_of(tmp_path, {})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    with RunLog(cell_run.run_directory).stage(NAME, CELL.model_dump()):
+        cell_run.directory.mkdir(parents=True)
+        Silent().write(cell_run.directory / f"{NAME}.json")
+    records = Records(bench.benchmark, bench.store, "r")
+    assert ([cell.outputs for cell in records.cells], records.damaged) == ([outputs], told)
 
 
 def test_without_the_package_its_section_is_unknown(tmp_path: Path) -> None:

@@ -187,6 +187,11 @@ class Benchmark(Model):
         """Settings of the measurements of its cells, by their names: search, latency, and those that it asks for."""
         return {name: value for name, value in self if isinstance(value, Section)}
 
+    @property
+    def is_quick(self) -> bool:
+        """True for a first look: its search is that of `Overrides.quick`, however many processes it has."""
+        return self.search.model_dump(include={*_QUICK_SEARCH}) == _QUICK_SEARCH
+
     def experiment(self, name: str) -> Experiment:
         return pick(self.experiments, name, "experiment")
 
@@ -209,15 +214,14 @@ class Benchmark(Model):
 
 #: settings of a first look: about a minute a cell, and an interval that may be wide
 _QUICK_SEARCH = {
-    "processes": 1,
     "warmup_seconds": 8.0,
     "window_seconds": 1.5,
     "window_error": 0.1,
     "recovery_seconds": 5.0,
-    "proof_steps": 1,
     "margin": 0.25,
     "yardstick": False,
 }
+_QUICK_DEPTH = {"processes": 1, "proof_steps": 1}
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
 #: of a first look: a series is judged from 16 samples on
 _QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
@@ -251,7 +255,10 @@ class Overrides(Model):
                 "workloads": _chosen(benchmark.workloads, self.workloads, "workload"),
                 "systems": _chosen(benchmark.systems, self.systems, "system"),
                 "search": benchmark.search.model_copy(
-                    update={**(_QUICK_SEARCH if self.quick else {}), **self._given("processes", "proof_steps")}
+                    update={
+                        **(_QUICK_SEARCH | _QUICK_DEPTH if self.quick else {}),
+                        **self._given("processes", "proof_steps"),
+                    }
                 ),
                 "latency": benchmark.latency.model_copy(update=_QUICK_LATENCY if self.quick else {}),
                 **(_shortened(benchmark) if self.quick else {}),

@@ -10,8 +10,8 @@ Kind = Literal["proven", "at least", "estimated", "contradicted", "wrong", "none
 
 
 def mark_of(kind: str) -> str:
-    """The word that stands beside a rate wherever it is shown; empty if the rate is proven, absent, or no rate."""
-    return kind if kind in ("at least", "estimated") else ""
+    """The word that stands beside a rate or a latency wherever it is shown; empty if it is not in doubt, or absent."""
+    return kind if kind in ("at least", "estimated", "not settled", "not sustained") else ""
 
 
 class Claim(Part):

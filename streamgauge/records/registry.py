@@ -38,8 +38,8 @@ def _of_measurement(name: str) -> dict[str, type[Record]]:
 
 
 def record_of(measurement: str) -> type[Record]:
-    """The record that bears the name of its measurement. Raises UserError."""
-    return _of_measurement(measurement)[measurement]
+    """The record that bears the name of its measurement, if its package declares it. Raises UserError."""
+    return _of_measurement(measurement).get(measurement, Record)
 
 
 RECORDS: dict[str, type] = {

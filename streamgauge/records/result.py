@@ -22,7 +22,7 @@ class Result:
     experiment: str
     workload: str
     system: str
-    mode: str  # streaming, batch
+    mode: str  # streaming, batch; quick: streaming at a first look
     metric: str  # name of the figure, such as event_latency_ms_p99_at_50pct
     unit: str
     value: float | None
@@ -33,7 +33,7 @@ class Result:
     samples: int = 1
     valid: bool = True  # False: void, with the reason
     reason: str = ""
-    claim: str = ""  # of a rate: proven, at least, estimated …
+    claim: str = ""  # of a rate: proven, at least, estimated …; of a latency in doubt: not settled, not sustained
     replaces: bool = False  # its stage may run again: it stands instead of what the run said of this before
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     machine: Machine = field(default_factory=lambda: environment().machine)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.app.airflow import services
 from streamgauge.catalog.stages import STAGES
 from tests.extras import blocker
 
@@ -145,6 +146,19 @@ def test_files_that_do_not_load_are_one_import_error_apart_from_the_dags(parsed:
     assert "twin.yaml: name: found 'plain'" in message
     assert "endless.yaml: the DAG of its release check cannot be built: OverflowError: " in message
     assert len(message.splitlines()) == 1
+
+
+def test_the_terminal_of_ui_names_each_file_that_does_not_load_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("broken.yaml", "poster.json", "weekly.yaml"):
+        (tmp_path / name).write_text(FILES[name])
+    monkeypatch.setattr(services, "_served", lambda *_: 0)
+    services.ui(tmp_path, tmp_path / "artifacts", port=0, master=None)
+    broken, weekly = capsys.readouterr().out.splitlines()
+    mistake = "experiment: unknown key; did you mean experiments?"
+    assert broken == f"left out: {tmp_path}/broken.yaml:2:1: {mistake}"
+    assert weekly.startswith(f"left out: {tmp_path}/weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron")
 
 
 def test_parsing_imports_nothing_that_a_file_names(parsed: Any) -> None:

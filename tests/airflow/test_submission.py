@@ -80,10 +80,10 @@ def rendered():
     from airflow.sdk import DAG, task
     from airflow.sdk.definitions.template import literal
 
-    from streamgauge.app.airflow import factory
+    from streamgauge.app.airflow import benchmarks, factory
     from pathlib import Path
 
-    benchmark = next(iter(factory.load_all([Path("configs/flights.yaml")])[0].values()))
+    benchmark = next(iter(benchmarks.load_all([Path("configs/flights.yaml")])[0].values()))
     search = benchmark.search.model_copy(update={"in_turns": False})  # with a task that lists the cells
     benchmark = benchmark.model_copy(update={"search": search})
     hostile = Path("/c/{{ 7*7 }}/{% raw %}.yaml")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from streamgauge.app.airflow.benchmarks import load_all
 from streamgauge.catalog.run_log import RunLog
 from tests.cli.test_cli import call
 from tests.command import Answer
@@ -155,8 +156,6 @@ def test_what_no_cell_could_run_is_refused_by_every_command_and_by_airflow(
     names = {"workload": keys.get("workloads", [{"name": "all"}])[0]["name"]}
     names |= {"system": keys.get("systems", [{"name": "known"}])[0]["name"]}
     trial(bench, **names).refused(told)
-    from streamgauge.app.airflow.factory import load_all  # slow to import: not while tests are collected
-
     benchmarks, problems = load_all([file])
     assert benchmarks == {}
     assert told in problems[0]

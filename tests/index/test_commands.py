@@ -49,9 +49,9 @@ def test_rebuild_list_and_export(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "mark", "shown"),
     [("proven", "", "54,321"), ("at least", "at least", "54,321"), ("estimated", "estimated", "54,321"),
-     ("contradicted", "", None)],
+     ("not settled", "not settled", "54,321"), ("contradicted", "", None)],
 )  # fmt: skip
-def test_a_rate_bears_its_claim_in_lists_exports_nights_and_curves(
+def test_a_figure_bears_its_claim_in_lists_exports_nights_and_curves(
     tmp_path: Path, kind: str, mark: str, shown: str | None
 ) -> None:
     value = 54_321.0 if shown else None

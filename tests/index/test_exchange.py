@@ -51,8 +51,7 @@ def test_bencher_gets_the_newest_figure_of_each_series(nights: Path) -> None:
     rate = {"value": 51_000.5}
     assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}, RATE["metric"]: rate}}
     assert said == (
-        "5 results: out.txt; 1 void one left out; "
-        "1 are marked (estimated, at least), for which the format has no place\n"
+        "5 results: out.txt; 1 void one left out; 1 in doubt (estimated), for which the format has no place\n"
     )
     _, first = exported(nights, "bencher", "--where", "run_id=n1")
     assert json.loads(first)[NAME][RATE["metric"]] == {"value": 5e4, "lower_value": 4.5e4, "upper_value": 5.5e4}

@@ -64,7 +64,9 @@ def index(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Index:
         example.result("suite2", 2.5, metric="query_seconds", unit="s", **about),
         example.result("suite2", 1.0, metric="output_supported", unit="yes", mode="batch", **about),
         example.result("suite2", 0.0, metric="output_correct", unit="yes", mode="batch", **about),
-        example.result("suite2", 3.5, metric="system_cpu_us_per_event_at_80pct", unit="us", **about),
+        example.result(
+            "suite2", 3.5, metric="system_cpu_us_per_event_at_80pct", unit="us", claim="not settled", **about
+        ),
         example.result(
             "suite2", 4e4, metric="sustainable_rate_events_per_s", unit="events/s", claim="estimated", **about
         ),
@@ -97,13 +99,15 @@ def test_each_query_is_answered_with_rows(index: Index, name: str) -> None:
     assert ask(index, queries()[name]), f"{name}: no row"
 
 
-def test_a_curve_has_a_hole_where_the_figure_is_void_and_says_where_it_is_estimated(index: Index) -> None:
+def test_a_curve_has_a_hole_where_the_figure_is_void_and_says_where_it_is_in_doubt(index: Index) -> None:
     rows = ask(index, queries()["Sustainable rate"])
     assert [(row["time"].date().isoformat(), row["value"], "estimated" in row["metric"]) for row in rows] == [
         ("2026-03-01", 5e4, False),
         ("2026-03-02", None, False),
         ("2026-03-03", 4e4, True),
     ]
+    (cpu,) = ask(index, queries()["CPU of the system per event"])
+    assert ", not settled, " in cpu["metric"]
 
 
 def test_answers_that_changed_and_what_systems_can_do(index: Index) -> None:

@@ -22,10 +22,12 @@ from streamgauge.base.units import Duration
 from streamgauge.bench.answers import rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.config import Overrides
 from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import Index
@@ -59,15 +61,13 @@ def write_nights(
     for night in range(NIGHTS):
         run, at = f"n{night:02}", (datetime(2026, 3, 1, 2, tzinfo=UTC) + timedelta(days=night)).isoformat()
         value = level * (1 + 0.01 * (night * 7 % 5 - 2)) * (factor if night >= STEP else 1.0)
-        about = ("b", CELL.experiment, CELL.workload, CELL.system, "streaming")
+        as_it_was = before if before and night < STEP else bench
+        result = CellRun(as_it_was.benchmark, bench.store, CELL, bench.store.run(run)).result
         figures = [(P50, "ms", value), (RATE, "events/s", 2000.0), (SECONDS, "s", seconds)]
         figures.append((PAUSE, "s", pause_s * value))
         for metric, unit, figure in (told for told in figures if told[2]):
-            made = Result(
-                *about, metric, unit, figure, run, "c", at=at, machine={"cpu": machine}, software={"spark": "1"}
-            )
+            made = result(metric, unit, figure, at=at, machine={"cpu": machine}, software={"spark": "1"})
             results.append(bench.store.run(run), made)
-        as_it_was = before if before and night < STEP else bench
         write_json(bench.store.run(run) / "benchmark.json", as_it_was.benchmark.model_dump(mode="json"))
 
 
@@ -298,6 +298,16 @@ def test_a_night_that_dies_while_it_is_judged_is_told_of(tmp_path: Any, monkeypa
     assert (notice.state, notice.lines[-1].said) == ("bad", "OSError: no space left")
     stage()
     assert report_of(bench.benchmark, run).state == "good"
+
+
+def test_nights_at_a_first_look_are_series_of_their_own(tmp_path: Path) -> None:
+    careful = write_bench(tmp_path, **PLAN)
+    quick = Bench(careful.file, Overrides(quick=True, processes=2).apply(careful.benchmark), careful.store)
+    write_nights(quick, 110.0, 1.9, careful)
+    night = night_of(quick)
+    assert night.judge() == []
+    lengths = {head.mode: len(night.index.history(head.key)) for head in night.index.series(metric=P50)}
+    assert lengths == {"streaming": STEP, "quick": NIGHTS - STEP}
 
 
 def test_more_suspects_than_a_night_may_rerun_wait(tmp_path: Any) -> None:

@@ -15,12 +15,14 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import append_json, read_jsonl, unsealed, write_json
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.latency import stage as latency
+from streamgauge.bench.measurements.latency.record import LatencyRun, Quantiles
 from streamgauge.bench.measurements.search import stage as search
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import load
 from streamgauge.metrics.pipeline import Pipeline
+from streamgauge.records.measurement import Outcome
 from streamgauge.records.trial import TRIALS, WINDOWS
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.metrics.backend import wait_until
@@ -168,6 +170,22 @@ def test_latency_is_measured_at_fractions_of_the_rate_that_was_found(tmp_path: P
         f"event_latency_ms_p99_at_{percent}pct": f["event_latency"]["p99_ms"]
         for percent, f in zip((50, 100), found, strict=True)
     }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "mark"), [("sustainable", ""), ("unsustainable", "not sustained "), ("inconclusive", "not settled ")]
+)
+def test_the_latencies_of_a_run_that_did_not_settle_are_results_in_doubt(
+    tmp_path: Path, outcome: Outcome, mark: str
+) -> None:
+    bench = write_bench(tmp_path)
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    seen = Quantiles(count=9, p99_ms=1200.0)
+    run = LatencyRun(
+        fraction=0.5, rate_events_per_s=9.0, valid=True, outcome=outcome, reason="age grows", event_latency=seen,
+    )  # fmt: skip
+    p99 = next(one for one in latency.results_of(cell_run, run) if "p99_" in one.metric)
+    assert (p99.text, p99.valid, p99.reason) == (f"{mark}1,200 ms", True, "age grows")
 
 
 def test_a_fraction_of_a_rate_that_is_no_result_is_none_either(tmp_path: Path) -> None:

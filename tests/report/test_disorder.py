@@ -154,3 +154,9 @@ def test_the_page_is_reached_from_the_run_s(records: Records) -> None:
     page = (index.parent / "disorder.html").read_text()
     assert "sum, micro: against ordered it costs 25.0% (22.7% to 27.2%); sum, rows: against ordered" in page
     assert "This machine has 2 cores" in page
+
+
+def test_a_run_that_measured_nothing_has_no_such_page(tmp_path: Path) -> None:
+    index = build(made_benchmark(tmp_path / "source.csv"), Store(tmp_path / "artifacts"), RUN)
+    assert [page.name for page in index.parent.glob("*.html")] == ["index.html"]
+    assert "disorder.html" not in index.read_text()

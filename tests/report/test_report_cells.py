@@ -60,7 +60,7 @@ def test_cells_row_has_rate_claim_interval_limit_p99_of_the_highest_sound_fracti
 def test_a_latency_run_that_did_not_settle_is_a_doubt_with_its_reason(measured: Page) -> None:
     said = measured.text["verdict"]
     which = said.index("latency late20.sum.rocksdb at 100 %")
-    assert said[which + 1] == "the trial did not settle: age grows by +0.050 s/s: it still settles"
+    assert said[which + 1] == "not settled: age grows by +0.050 s/s: it still settles"
 
 
 def test_a_single_process_is_told_once_for_all_its_cells(measured: Page) -> None:

@@ -62,6 +62,20 @@ def test_what_a_failure_keeps_from_running_is_skipped(tmp_path: Path, failed: st
         assert seen.why(status).startswith("not run: see")
 
 
+@pytest.mark.parametrize(
+    ("section", "why"), [({}, "not run: see search late20 all known"), ({"rate": 1000}, "not run")]
+)
+def test_a_measurement_at_a_rate_of_its_own_waits_for_no_search(
+    tmp_path: Path, section: dict[str, object], why: str
+) -> None:
+    benchmark, store = config.parse(config.Benchmark, {**RAW, "soak": section}, "test"), Store(tmp_path)
+    for stage in ("generate", "validate"):
+        with RunLog(store.run("r")).stage(stage, {"experiment": "late20"}):
+            pass
+    seen = Records(benchmark, store, "r")
+    assert seen.why(seen.status("soak", **SCOPE)) == why
+
+
 def test_what_is_done_only_in_part_is_no_base_for_another_stage(tmp_path: Path) -> None:
     benchmark, store = config.parse(config.Benchmark, RAW, "test"), Store(tmp_path)
     log = RunLog(store.run("r"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from streamgauge.app.airflow import factory, home, release_dag
+from streamgauge.app.airflow import benchmarks, factory, release_dag
 from streamgauge.config import Benchmark
 
 
@@ -26,9 +26,9 @@ def check(configs: Path | str = factory.CONFIGS) -> None:
 
 def _built(configs: Path) -> tuple[list[DAG], list[str]]:
     """Builds the DAGs of all files; also returns one line for each file or DAG with which that fails."""
-    benchmarks, problems = factory.load_all(home.benchmark_files(configs))
+    loaded, problems = benchmarks.load_all(benchmarks.files_in(configs))
     built: list[DAG] = []
-    for file, benchmark in benchmarks.items():
+    for file, benchmark in loaded.items():
         builders: dict[str, Callable[[Benchmark, Path], DAG]] = {"benchmark": factory.build}
         if benchmark.nightly:
             builders["nights"] = partial(factory.build, nightly=True)

@@ -33,14 +33,13 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.definitions.template import literal
 from airflow.sdk.exceptions import AirflowException
 
-from streamgauge.app.airflow import home, late, notices, run_names, schedules
+from streamgauge.app.airflow import benchmarks, home, late, notices, run_names
 from streamgauge.app.airflow.operator import StageOperator
 from streamgauge.app.airflow.run_names import PREFIX
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.base.shipped import shipped
 from streamgauge.bench.measure import timing
-from streamgauge.bench.measure.checks import check_names
 from streamgauge.catalog.stages import Scope, Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
@@ -51,26 +50,6 @@ SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool
 #: of every task
 DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
-
-
-def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
-    """Maps files to their benchmarks; also returns one line for each file that is invalid or repeats a name."""
-    benchmarks: dict[Path, Benchmark] = {}
-    problems: list[str] = []
-    for file in files:
-        try:
-            benchmark = load(file)
-            check_names(benchmark)
-            schedules.check(benchmark, f"{file}: ")
-            for other, known in benchmarks.items():
-                if known.name == benchmark.name:
-                    raise UserError(
-                        f"{file}: name: found {known.name!r}, which {other} has; each benchmark needs its own name"
-                    )
-            benchmarks[file] = benchmark
-        except UserError as problem:
-            problems.append(str(problem))
-    return benchmarks, problems
 
 
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
@@ -85,7 +64,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         dag_display_name=f"{benchmark.name}: every night" if nightly else f"{benchmark.name}: benchmark",
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages, dag_id),
-        schedule=schedules.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
+        schedule=benchmarks.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,

@@ -36,13 +36,6 @@ PATIENCE = {
 }
 
 
-def benchmark_files(place: Path) -> list[Path]:
-    """Lists the benchmark files in a folder, or the one file."""
-    if place.is_file():
-        return [place]
-    return sorted(file for file in place.glob("*") if file.suffix in (".yaml", ".yml", ".json"))
-
-
 def artifacts() -> str | Path:
     """Returns where DAGs keep artifacts: as the environment says, else in the clone, else in Airflow's home."""
     airflow = Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow"))

@@ -8,7 +8,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from streamgauge.app.airflow import home
+from streamgauge.app.airflow import benchmarks, home
 from streamgauge.app.airflow.run_names import PREFIX
 from streamgauge.base import processes
 from streamgauge.base.errors import UserError
@@ -31,8 +31,10 @@ def ui(configs: Path, artifacts: Path, *, port: int, master: str | None) -> int:
     all of them in any case.
     """
     store = Store(artifacts)
-    if not home.benchmark_files(Path(configs)):
+    if not (files := benchmarks.files_in(Path(configs))):
         raise UserError(f"{configs}: found no benchmark file (.yaml, .yml or .json); name the folder that has them")
+    for problem in benchmarks.load_all(files)[1]:
+        tell(f"left out: {problem}")
     if master:
         check_master(master)
     base = here(store.root) / "airflow" / "ui"

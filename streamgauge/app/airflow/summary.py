@@ -131,5 +131,5 @@ def _latency(run: LatencyRun | None) -> str:
     event = run.event_latency
     if event.p99_ms is None:
         return "no row"
-    doubt = "" if run.is_settled else "\n[yellow]not settled[/]"
+    doubt = f"\n[yellow]{run.doubt}[/]" if run.doubt else ""
     return f"{event.p50_ms:,.0f} / {event.p99_ms:,.0f} ms{doubt}"

@@ -71,9 +71,9 @@ def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[st
         notes += [f"{counted(table.left_out, 'run')} left out for lack of a figure"] if table.left_out else []
     else:
         texts[out] = (bencher if form == "bencher" else openmetrics).text_of(figures)
-    unproven = sum(mark_of(one.claim) != "" for one in figures)
-    if unproven and form != "openmetrics":
-        notes.append(f"{unproven} are marked (estimated, at least), for which the format has no place")
+    marks = [mark for one in figures if (mark := mark_of(one.claim))]
+    if marks and form != "openmetrics":
+        notes.append(f"{len(marks)} in doubt ({', '.join(sorted({*marks}))}), for which the format has no place")
     for path, text in texts.items():
         try:
             write_whole(path, text.encode())

@@ -172,9 +172,9 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
 
     checks.check(benchmark) if connect else checks.check_here(benchmark)
     if find_spec("croniter"):  # comes with Airflow, without which nothing is scheduled
-        from streamgauge.app.airflow import schedules
+        from streamgauge.app.airflow import benchmarks
 
-        schedules.check(benchmark)
+        benchmarks.check(benchmark)
     for file in benchmark.source.expectations:
         if connect or not is_remote(file):
             stat_source(file, "source.expectations")

@@ -84,10 +84,13 @@ class CellRun:
 
     @property
     def result(self) -> partial[Result]:
-        """Makes a result of the cell, from a metric, its unit, its value, and what else is known of it."""
-        cell, run_id = self.cell, self.run_directory.name
-        names = (self.benchmark.name, cell.experiment, cell.workload, cell.system)
-        return partial(Result, *names, "streaming", run_id=run_id, config_hash=self._settings, replaces=True)
+        """Makes a result of the cell, from a metric, its unit, its value, and what else is known of it.
+
+        A first look is a mode of its own, hence other series: its figures would look like a change among careful ones.
+        """
+        cell, run_id, mode = self.cell, self.run_directory.name, "quick" if self.benchmark.is_quick else "streaming"
+        names = (self.benchmark.name, cell.experiment, cell.workload, cell.system, mode)
+        return partial(Result, *names, run_id=run_id, config_hash=self._settings, replaces=True)
 
     def keep(
         self,

@@ -184,7 +184,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def marked(value: float | None, claim: str, unit: str = "") -> str:
-    """The figure with its unit, and the mark of a rate that is not proven before it."""
+    """The figure with its unit, and the mark of one in doubt before it."""
     return f"{mark_of(claim)} {number(value, unit)}".lstrip()
 
 

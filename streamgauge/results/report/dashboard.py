@@ -64,7 +64,7 @@ def build(index: Index, out: Path, looks: Mapping[str, Look]) -> list[str]:
     nights = len({point.run_id for curve in curves for point in curve.points})
     lead = (
         "A mark on a line is a change of its level. The band is its noise. A gap is a night without a figure. "
-        "A hollow point is a rate that is not proven."
+        "A hollow point is a figure in doubt. A first look (quick) is a series apart."
     )
     publish(out, fill("Results over time", lead, [f"{len(curves)} series", counted(nights, "run")], outcome, sections))
     return [f"{what}: {reason}" for _, what, reason in outcome.problems]
@@ -224,7 +224,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
 
 
 def _symbols(points: list[Point], nth: int) -> list[str]:
-    """A series' symbol at each point, hollow where the rate is not proven."""
+    """A series' symbol at each point, hollow where the figure is in doubt."""
     symbol = SYMBOLS[nth % len(SYMBOLS)]
     return [f"{symbol}-open" if mark_of(point.claim) else symbol for point in points]
 

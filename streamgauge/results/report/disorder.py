@@ -41,11 +41,6 @@ Run = Callable[[CellRecord], LatencyRun | None]
 _MIB = 2**20
 
 
-def is_asked(records: Records) -> bool:
-    """True if a run has cells and several streams."""
-    return len(records.streams) > 1 and bool(records.cells)
-
-
 def render(records: Records) -> str:
     costs = Costs(records)
     makers = [_rates, _lost, _work, _latency, _state, *([_delays] if costs.axes.delays else [])]

@@ -27,7 +27,6 @@ from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line
 
 _OUTPUT: dict[str, State] = {"right": "good", "wrong": "bad"}
-_NOT_SUSTAINED = {"inconclusive": "the trial did not settle", "unsustainable": "the rate was not sustained"}
 _MARK: dict[str, State] = {"done": "good", "failed": "bad", "unfinished": "open", "missing": "open"}
 
 
@@ -183,8 +182,8 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
             problems.append(("bad", which, "the output differs from DuckDB's answer: the figure is void"))
         elif not run.valid:
             problems.append(("open", which, reason or "invalid without a reason"))
-        elif not run.is_settled:
-            problems.append(("open", which, f"{_NOT_SUSTAINED[run.outcome]}: {reason or 'no reason given'}"))
+        elif run.doubt:
+            problems.append(("open", which, f"{run.doubt}: {reason or 'no reason given'}"))
     wrong = [part for part, correct in record.further_outputs.items() if correct is False]
     problems += [("bad", f"{part} of {name}", "the answers were wrong") for part in wrong]
     return problems

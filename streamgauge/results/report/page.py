@@ -25,7 +25,7 @@ def sections(records: Records) -> list[Section]:
     return [
         *([headline.section(records)] if records.cells else []),
         overview.summary(records),
-        *([sweep.section(records)] if len(records.streams) > 1 and records.cells else []),
+        *([sweep.section(records)] if sweep.is_known(records) else []),
         source_section.section(records),
         *([advice_section.section(records)] if records.benchmark.advice is not None else []),
         experiments.section(records),

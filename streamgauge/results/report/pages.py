@@ -1,4 +1,4 @@
-"""The pages of one run: index.html, and disorder.html where its cells differ in their disorder."""
+"""The pages of one run: index.html, and disorder.html where cells were measured that may differ in their disorder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def build(benchmark: Benchmark, store: Store, run_id: str) -> Path:
     Raises UserError if that fails, and after writing if a record is damaged: the page leaves it out and shows the rest.
     """
     records = Records(benchmark, store, run_id)
-    if disorder.is_asked(records):
+    if sweep.is_known(records):
         layout.publish(records.directory / sweep.PAGE, disorder.render(records))
     path = records.directory / "index.html"
     layout.publish(path, page.render(records))

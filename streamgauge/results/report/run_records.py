@@ -17,7 +17,7 @@ from streamgauge.bench.search.claims import claim_of
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.catalog.run_summary import LATENCY
-from streamgauge.catalog.stages import needed_before, stage_of
+from streamgauge.catalog.stages import needed_before, stage_of, stages_of
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.records.advice import Advice
 from streamgauge.records.answered import Answered
@@ -160,10 +160,9 @@ class Records:
 
     def status(self, stage: str, **scope: str) -> Status:
         """Status of the last attempt at a stage within this scope."""
-        attempts = [s for s in self.stages if s.stage == stage and s.scope == scope]
-        if not attempts:
+        last = next((s for s in reversed(self.stages) if s.stage == stage and s.scope == scope), None)
+        if last is None:
             return Status(stage, scope, "missing", "not run")
-        last = attempts[-1]
         if last.state == "done":
             return Status(stage, scope, "done", "", last)
         if last.state == "failed":
@@ -177,7 +176,8 @@ class Records:
         """Status of the earlier stage that kept this one from running; None if it ran, or if there is no such stage."""
         if status.outcome != "missing":
             return None
-        needed = needed_before(stage_of(status.stage), status.scope)
+        asked = {stage.name: stage for stage in stages_of(self.benchmark)}
+        needed = needed_before(asked.get(status.stage) or stage_of(status.stage), status.scope)
         before = (self.status(stage.name, **scope) for stage, scope in needed)
         return next((earlier for earlier in before if earlier.outcome != "done"), None)
 
@@ -226,11 +226,8 @@ class Records:
     @cached_property
     def environments(self) -> list[Environment]:
         """Distinct environments (machine and software) in which stages ended well; usually one."""
-        distinct: list[Environment] = []
-        for stage in self.stages:
-            if stage.environment and stage.environment not in distinct:
-                distinct.append(stage.environment)
-        return distinct
+        told = [stage.environment for stage in self.stages if stage.environment]
+        return [one for number, one in enumerate(told) if one not in told[:number]]
 
     def relative(self, text: str) -> str:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""
@@ -285,8 +282,10 @@ class Records:
                 model = record_of(name)
                 run = self.of_cell(cell, name, model) if issubclass(model, Answered) else None
                 parts = run.outputs if run else {}
-            except Exception:  # its package fails, as the section on the cell says; nobody knows of its answers
+            except Exception as problem:
                 parts = {"": None}
+                if not isinstance(problem, UserError):  # the section on the cell has that one
+                    self.damaged.append(f"{name}: its package's record fails: {type(problem).__name__}: {problem}")
             outputs |= {f"{name} ({part})" if part else name: correct for part, correct in parts.items()}
         return outputs
 

@@ -11,6 +11,11 @@ from streamgauge.results.report.run_records import CellRecord, Records
 PAGE = "disorder.html"
 
 
+def is_known(records: Records) -> bool:
+    """True if a run has several streams, and a cell that was measured."""
+    return len(records.streams) > 1 and any(cell.search for cell in records.cells)
+
+
 def section(records: Records) -> Section:
     lead = (
         "Throughput and latency against disorder: "

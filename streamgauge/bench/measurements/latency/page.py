@@ -12,8 +12,6 @@ from streamgauge.results.report.run_records import CellRecord, Records, load_of
 from streamgauge.results.report.trials import thinned
 
 _SPLITS = (trials.split, trials.split_over_time)
-#: the verdict of a latency run in plain words
-_OUTCOMES = {"sustainable": "settled", "unsustainable": "not sustained", "inconclusive": "not settled"}
 _PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
 
 
@@ -81,7 +79,7 @@ def _by_percentile(runs: list[LatencyRun]) -> Chart:
                     named,
                     *(number(value) for value in values),
                     count(latency.count),
-                    _OUTCOMES[run.outcome],
+                    run.doubt or "settled",
                     _validity(run),
                 ]
             )
@@ -163,6 +161,6 @@ def _validity(run: LatencyRun) -> Text:
         return Text("void", "bad", hint="the output was wrong")
     if not run.valid:
         return Text("invalid", "open", hint=run.reason or MISSING)
-    if not run.is_settled:
-        return Text(_OUTCOMES[run.outcome], "open", hint=run.reason or MISSING)
+    if run.doubt:
+        return Text(run.doubt, "open", hint=run.reason or MISSING)
     return Text("valid", "good")

@@ -78,7 +78,12 @@ class LatencyRun(Record):
     @property
     def is_settled(self) -> bool:
         """True if it sustained its rate; otherwise its latency only depends on how long it ran."""
-        return self.outcome == "sustainable"
+        return not self.doubt
+
+    @property
+    def doubt(self) -> str:
+        """Says in two words why it did not settle; empty if it did."""
+        return {"unsustainable": "not sustained", "inconclusive": "not settled"}.get(self.outcome, "")
 
     @property
     def is_sound(self) -> bool:

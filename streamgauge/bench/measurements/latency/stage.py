@@ -235,13 +235,16 @@ def is_of_load(metric: str) -> bool:
 
 
 def results_of(cell_run: CellRun, run: LatencyRun) -> list[Result]:
-    """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event."""
+    """Results of one trial: quantiles of its event-time latency in ms, and the system's CPU in µs per event.
+
+    Those of a trial that did not settle are in doubt, but not void: a night would not see what slows a system so far.
+    """
     load = load_name(run.fraction, run.rate_events_per_s, run.common)
     values = {f"event_latency_ms_{q}_at_{load}": ("ms", value) for q, value in run.event_latency.by_name(_INDEXED)}
     values[f"system_cpu_us_per_event_at_{load}"] = ("us", run.system_cpu_us_per_event)
     return [
         cell_run.result(
-            metric, unit, value, samples=run.event_latency.count, valid=run.valid, reason=run.reason,
+            metric, unit, value, samples=run.event_latency.count, valid=run.valid, reason=run.reason, claim=run.doubt,
             software={**environment().software, **run.software},
         )
         for metric, (unit, value) in values.items()
