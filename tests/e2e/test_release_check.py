@@ -143,7 +143,7 @@ def test_a_catch_up_is_compared_only_with_its_section(tmp_path: Path) -> None:
         write_bench(tmp_path, release=release)
     usual = timing.release_seconds(write_bench(tmp_path, release={"rate": 3000}, catchup={}).benchmark, timing.USUAL)
     more = timing.release_seconds(write_bench(tmp_path, release=release, catchup={}).benchmark, timing.USUAL)
-    assert more - usual == pytest.approx(3 * 4 * (300 + 10 + 5))  # four rounds of three sides
+    assert more - usual == pytest.approx(3 * 8 * (300 + 10 + 5))  # eight rounds of three sides, with those of suspects
 
 
 def test_the_ladder_of_a_fresh_process_finds_its_rate(tmp_path: Path) -> None:

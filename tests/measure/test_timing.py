@@ -9,7 +9,7 @@ import pytest
 from streamgauge.bench.measure import timing
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME, scopes_of, stages_of
-from streamgauge.config import RELEASE_RATE, load
+from streamgauge.config import RELEASE_RATE, Release, load
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -78,19 +78,20 @@ def test_a_stage_that_runs_has_less_left_from_second_to_second() -> None:
     assert timing.left_seconds(benchmark, running, running_s=1e6) == pytest.approx(others), "never below the others"
 
 
-def test_a_release_check_is_estimated_without_the_reruns_that_few_need() -> None:
-    benchmark = load(CONFIGS / "release.yaml")
-    usual, longest = (timing.release_seconds(benchmark, pace) for pace in (timing.USUAL, timing.LONGEST))
-    assert 0 < usual < longest / 2
-    assert timing.ladders_summary(benchmark) is None
-    assert benchmark.release is not None
-    tolerance = {RELEASE_RATE: 0.1}
-    alone = benchmark.model_copy(update={"release": benchmark.release.model_copy(update={"tolerance": tolerance})})
-    both = {**benchmark.release.tolerance, **tolerance}
-    more = benchmark.model_copy(update={"release": benchmark.release.model_copy(update={"tolerance": both})})
-    ladders = 8 * (2 * 12 + 0.8 * 75 + 22 * 4 + 12)  # starts, warm-up, windows, and the trial that checks the output
-    assert timing.release_seconds(more, timing.USUAL) == pytest.approx(usual + ladders)
-    assert timing.release_seconds(alone, timing.USUAL) < ladders + usual
-    assert timing.ladders_summary(alone) == (
-        "comparing rates takes about 25 min of it (at most 89 min): 8 ladders, each of a fresh process"
-    )
+def test_a_release_check_is_estimated_with_the_rounds_of_suspects() -> None:
+    """A check of Flink against itself, with rates and all cells run again, took 39.5 minutes on two cores."""
+    flights, start_s = load(CONFIGS / "flights.yaml"), timing.USUAL.start_s
+    search = flights.search.model_copy(update={"warmup_seconds": 25.0, "window_seconds": 2.5})
+    release = Release(rate=30_000, seconds=10, warmup_seconds=15, compare=("rate", "latency", "cpu"), queries=())
+    one = {"cells": flights.all_cells()[:1], "search": search, "release": release}
+    benchmark = flights.model_copy(update=one)
+    at_rate_s = 3 * (start_s + 15 + 10)
+    ladders_s = 2 * (2 * start_s + 0.8 * 25 + 22 * 2.5 + 10)  # starts, warm-up, windows, the trial that checks answers
+    assert timing.release_seconds(benchmark, timing.USUAL, again=False) == start_s + 4 * (at_rate_s + ladders_s)
+    usual_s = timing.release_seconds(benchmark, timing.USUAL)
+    assert usual_s == start_s + 8 * (at_rate_s + ladders_s)
+    assert 39.5 * 60 < usual_s < timing.release_seconds(benchmark) / 2
+    assert timing.release_summary(benchmark) == "about 44 min; about 22 min if no cell is run again"
+    rates = release.model_copy(update={"tolerance": {RELEASE_RATE: 0.1}})
+    alone = benchmark.model_copy(update={"release": rates})
+    assert timing.release_seconds(alone, timing.USUAL) == start_s + 8 * ladders_s

@@ -14,6 +14,7 @@ from streamgauge.app.cli import workplace
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
+from streamgauge.base.live import about
 
 
 @app.command("gate", cls=VerdictCommand)
@@ -48,10 +49,10 @@ def gate(
     benchmark = topics.in_run(benchmark, output)
     asked = verdict.Asked(file, tested, base, head, commits, output)
     experiments = (experiment.name for experiment in benchmark.experiments)
-    began = time.monotonic()
+    began, budget_s = time.monotonic(), 60 * settings.minutes
     with (
         prepared(benchmark, store, output, *experiments, step="gate", scope={}),
-        workplace.progress("gate", 60 * settings.minutes, "less if it is clear sooner, and the builds besides"),
+        workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}))
     if as_json:

@@ -90,6 +90,8 @@ def check(
     for line in losses.lines(plan["lost_at_own_speed"]):
         console.print(f"  lost    {line}", soft_wrap=True, markup=False)
     console.print(f"  takes   {plan['takes']}", soft_wrap=True)
+    if plan["release_takes"]:
+        console.print(f"  release check: {plan['release_takes']}", soft_wrap=True)
     if not connect and plan["reached"]:
         for line in outside.lines(benchmark):
             console.print(f"  names   {line}", soft_wrap=True, markup=False)
@@ -124,6 +126,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     return {
         "benchmark": benchmark.name,
         "takes": timing.summary(benchmark),
+        "release_takes": timing.release_summary(benchmark) if benchmark.release else None,
         "sources": [
             {"file": file, "size": stat_source(file).st_size if is_near else None}
             for file, is_near in zip(benchmark.source.files, near, strict=True)

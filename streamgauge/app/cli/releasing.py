@@ -53,10 +53,10 @@ def release_check(
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, directory)
     experiments = (experiment.name for experiment in benchmark.experiments)
-    costs = timing.ladders_summary(benchmark)
+    expected_s, takes = timing.release_seconds(benchmark, timing.USUAL), timing.release_summary(benchmark)
     with (
         prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
-        workplace.progress("release check", timing.release_seconds(benchmark, timing.USUAL), costs),
+        workplace.progress("release check", expected_s, takes),
     ):
         outcome = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)

@@ -184,10 +184,10 @@ def _on_spark(name: str, master: str) -> Iterator[Workers]:
 
 
 @contextmanager
-def progress(what: str, expected_s: float | None = None, more: str | None = None) -> Iterator[None]:
+def progress(what: str, expected_s: float | None = None, takes: str | None = None) -> Iterator[None]:
     """Shows on standard error what is being done, for how long, and about what is left: at once on a terminal.
 
-    expected_s: how long the block is expected to take; None if nobody knows. more: what is shown with it at first.
+    expected_s: how long the block is expected to take; None if nobody knows. takes: the same in more words, said first.
     """
     if silent:
         yield
@@ -202,7 +202,7 @@ def progress(what: str, expected_s: float | None = None, more: str | None = None
         return f"{what}, {took(passed_s)}; {left}"
 
     if expected_s is not None:
-        tell("; ".join(filter(None, (f"{what}: {about(expected_s)}", more))), sys.stderr)
+        tell(f"{what}: {takes or about(expected_s)}", sys.stderr)
     with Live(state, sys.stderr):
         yield
 

@@ -177,21 +177,19 @@ def regressions_seconds(benchmark: Benchmark) -> float:
     return start + (settings.max_reruns + settings.self_tests) * 2 * sum(settings.repetitions) * once
 
 
-def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
-    """Estimates the seconds of a release check; at the longest, every cell is run again."""
+def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST, *, again: bool = True) -> float:
+    """Estimates the seconds of a release check. again: every cell is a suspect, and is run again."""
     settings = benchmark.release
     if settings is None:
         return pace.start_s
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
     answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
-    loads = 3 * _rounds(benchmark, pace) if set(settings.tolerance) - {RELEASE_RATE} else 0
-    catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
-    caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
-    fixed = loads * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
+    rounds = len(_pairs(benchmark)) * (settings.repetitions + settings.reruns * again)
+    rounds_s = rounds * (_fixed_round_seconds(benchmark, pace) + _ladder_round_seconds(benchmark, pace))
     beside = [_measurement_seconds(name, benchmark, pace) for name in settings.beside]
     searches = sum(not isinstance(benchmark.sections[name], RatedSection) for name in settings.beside)
     once = 2 * len(_pairs(benchmark)) * (sum(beside) + searches * search_seconds(benchmark, pace))
-    return pace.start_s + answers + fixed + once + _ladders_seconds(benchmark, pace)
+    return pace.start_s + answers + rounds_s + once
 
 
 def _pairs(benchmark: Benchmark) -> set[tuple[str, str]]:
@@ -199,31 +197,30 @@ def _pairs(benchmark: Benchmark) -> set[tuple[str, str]]:
     return {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
 
 
-def _rounds(benchmark: Benchmark, pace: Pace) -> int:
-    """Rounds of a release check, over all cells; at the longest with those of suspects."""
+def _fixed_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
+    """Estimates the seconds of baseline, candidate, baseline at a fixed rate; 0 if only rates are compared."""
     settings = benchmark.release
-    if settings is None:
-        return 0
-    return len(_pairs(benchmark)) * (settings.repetitions + settings.reruns * (pace == LONGEST))
+    if settings is None or not set(settings.tolerance) - {RELEASE_RATE}:
+        return 0.0
+    catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
+    caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
+    return 3 * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
 
 
-def _ladders_seconds(benchmark: Benchmark, pace: Pace) -> float:
-    """Estimates the seconds that the rates of a release check take; 0 if it compares none."""
+def _ladder_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
+    """Estimates the seconds of a ladder and a trial of baseline and candidate; 0 if no rates are compared."""
     settings = benchmark.release
     if settings is None or RELEASE_RATE not in settings.tolerance:
         return 0.0
     alone = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
     ladder_s = search_seconds(benchmark.model_copy(update={"search": alone}), pace)
-    return 2 * _rounds(benchmark, pace) * (ladder_s + settings.seconds)
+    return 2 * (ladder_s + settings.seconds)
 
 
-def ladders_summary(benchmark: Benchmark) -> str | None:
-    """Says what the rates of a release check cost; None if it compares none."""
-    usual, most = (_ladders_seconds(benchmark, pace) for pace in (USUAL, LONGEST))
-    if not usual:
-        return None
-    count, longest = 2 * _rounds(benchmark, USUAL), about(most).removeprefix("about ")
-    return f"comparing rates takes {about(usual)} of it (at most {longest}): {count} ladders, each of a fresh process"
+def release_summary(benchmark: Benchmark) -> str:
+    """Says how long a release check takes, such as "about 23 min; about 12 min if no cell is run again"."""
+    whole_s, once_s = (release_seconds(benchmark, USUAL, again=again) for again in (True, False))
+    return f"{about(whole_s)}; {about(once_s)} if no cell is run again"
 
 
 def timeout_seconds(stage: Stage, benchmark: Benchmark) -> float:
