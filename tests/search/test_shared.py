@@ -117,3 +117,18 @@ def test_a_stream_against_itself_differs_by_nothing_but_noise() -> None:
     assert one is not None
     assert one.ratio == pytest.approx(1.0)
     assert all(a.held_rows == b.held_rows for (_, a), (_, b) in pairwise(pairs(measured)))
+
+
+def test_blocks_that_began_before_the_cap_was_seen_are_judged_at_the_cap() -> None:
+    """Their batches are smaller, and so cost more a row: taken as they are, they would say little of the cap's."""
+    measured = []
+    for cell, slower in ((0, 1.0), (1, 1.25)):
+        cost = [slower * (0.5 + 1e-6 * rows) for rows in (20_000, 60_000, 200_000)]
+        for rows, seconds, held in zip((20_000, 60_000, 200_000), cost, (20_000, 60_000, 400_000), strict=True):
+            measured.append(Measured(cell, Window(1, "ladder", held, (Batch(50.0, rows, seconds),) * 8)))
+        held = 200_000 if cell else 20_000  # of one stream at the cap, of the other far below it
+        windows = [Window(1, "pair", held, (Batch(60.0, held, cost[2 if cell else 0]),) * 6, block=b) for b in range(6)]
+        measured += [Measured(cell, window) for window in windows for _ in range(2)]
+    compared = ratio(SETTINGS, Limits(), measured, 1)
+    assert compared is not None
+    assert compared.ratio == pytest.approx(1 / 1.25, rel=0.02)

@@ -162,6 +162,10 @@ def _log_rate(settings: Search, windows: Sequence[Window], estimate: Estimate, s
         point = Point.of(window, None if estimate.batch_cost_s is None else expected_s)
         if estimate.constraint == "age":
             logs.append(math.log(shared.through(point.seconds, point.rows).rows(settings.max_age.seconds)))
+        elif estimate.constraint == "batch cap" and estimate.cap_rows:
+            # a block that began before the cap was seen has other batches
+            slower = point.seconds / max(1e-12, shared.seconds(point.rows))
+            logs.append(math.log(estimate.cap_rows / (slower * max(1e-12, shared.seconds(estimate.cap_rows)))))
         else:
             logs.append(math.log(point.rows / point.seconds))
     return sum(logs) / len(logs)
