@@ -106,7 +106,12 @@ def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize(
     ("master", "submitted", "cores"),
-    [("local", "local[1,4]", "1"), ("local[3]", "local[3,4]", "3"), ("local[2,5]", "local[2,5]", "2")],
+    [
+        ("local", "local[1,4]", "1"),
+        ("local[3]", "local[3,4]", "3"),
+        ("local[2,5]", "local[2,5]", "2"),
+        ("local-cluster[2,3,1024]", "local-cluster[2,3,1024]", "6"),
+    ],
 )
 def test_a_local_spark_has_a_shuffle_partition_for_each_core(master: str, submitted: str, cores: str) -> None:
     made = command(SparkSettings(name="s", master=master), Path("a.py"), Path())

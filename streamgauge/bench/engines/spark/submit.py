@@ -77,4 +77,6 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
             count = max(1, count - 1)
         settings |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
         settings["spark.driver.bindAddress"] = "127.0.0.1"
+    if cluster := re.fullmatch(r"local-cluster\[(\d+),(\d+),\d+\]", system.master):  # one task for each core of it, too
+        settings["spark.sql.shuffle.partitions"] = str(int(cluster[1]) * int(cluster[2]))
     return settings | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}
