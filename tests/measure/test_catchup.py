@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
 from streamgauge.records.spread import Spread
+from streamgauge.records.trial import Details
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -183,14 +184,32 @@ def test_seconds_whose_interval_reaches_the_patience_are_not_claimed() -> None:
     assert stage.live_of([600.0, None], section) is None
 
 
+def details_of(*batches: dict[str, Any]) -> Details:
+    """Of a trial that began at second 100, with these micro-batches by the engine's own account."""
+    system = {"batches": [{"batch_id": nth, "ends": [], **one} for nth, one in enumerate(batches)]}
+    return cast(Details, {"drivers": [{"start_wall_ns": 100 * 10**9}], "system": system})
+
+
 def test_peaks_are_those_of_the_catch_up_and_not_of_what_follows() -> None:
+    """Samples see what the second batch has left; what the first one left, and the second evicts, its account tells."""
     first, second = Vitals(1.0), Vitals(1.0)
     first.series["resident_memory"] = [(0.0, 5.0), (1.0, 7.0), (2.0, 6.0), (3.0, 9.0)]
     second.series["resident_memory"] = [(0.0, 4.0), (1.0, 3.0), (9.0, 8.0)]
     first.series["state_rows"] = second.series["state_rows"] = [(0.0, 0.0)]
     first.series["state_bytes"] = [(0.0, 1.0)]
-    found = {one.name: one.each for one in stage.peaks_of([first, second], [1.5, None])}
-    assert found == {"resident_memory": (7.0, 8.0), "state_rows": (0.0, 0.0)}
+    memory_only = {"resident_memory": (7.0, 8.0)}
+    told = [
+        ({"at": 100.1, "state_rows": 900}, {"at": 101.5, "state_rows": 30}, {"at": 101.6, "state_rows": 1000}),
+        ({"at": 100.1, "state_rows": 0}, {"at": 130.0, "state_rows": 800}),
+    ]
+    for batches, state in ((told, {"state_rows": (900.0, 800.0)}), (((), ()), {"state_rows": (0.0, 0.0)})):
+        of_first, of_second = (details_of(*of) for of in batches)
+        found = stage.peaks_of([(of_first, first, 1.5), (of_second, second, None)])
+        assert {one.name: one.each for one in found} == memory_only | state
+    stateless = details_of({"at": 100.1, "rows": 5})
+    assert [one.name for one in stage.peaks_of([(stateless, second, None)])] == ["state_rows", "resident_memory"]
+    assert not [*stage.peaks_of([])], "no repeat is valid"
+    assert not [*stage.peaks_of([(stateless, Vitals(1.0), None)])], "none is no 0"
 
 
 @pytest.mark.parametrize(

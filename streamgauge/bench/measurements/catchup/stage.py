@@ -9,6 +9,7 @@ from functools import partial
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.queues import fitting_rows
+from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
@@ -21,6 +22,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
+from streamgauge.records.trial import Details
 from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
@@ -91,6 +93,8 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
     first = seen[0][0]
     rate = first.observation.rate_events_per_s
     sound = [one for one in repeats if one.valid]
+    both = zip(seen, repeats, strict=True)
+    watched = [(measured.run.details, vitals, one.live_s) for (measured, vitals), one in both if one.valid]
     taken = spread_of([one.taken_per_s for one in sound])
     return CatchupRun(
         plan=cell_run.plan_key,
@@ -102,7 +106,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         live_s=live_of([one.live_s for one in sound], section),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
-        peaks=tuple(peaks_of([vitals for _, vitals in seen], [one.live_s for one in repeats])),
+        peaks=tuple(peaks_of(watched)),
         repeats=tuple(repeats),
         lost_at_own_speed=first.lost_at_own_speed,
         software=software_of(first.run.details),
@@ -145,14 +149,28 @@ def _reason(measured: Measured, *, is_drained: bool) -> str:
     return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
 
 
-def peaks_of(watched: Sequence[Vitals], live: Sequence[float | None]) -> Iterator[Peak]:
-    """Yields the peaks of what the system tells of itself, until each repeat was live, and for one sample more."""
-    until = [math.inf if live_s is None else live_s + EVERY_S for live_s in live]
+def peaks_of(watched: Sequence[tuple[Details, Vitals, float | None]]) -> Iterator[Peak]:
+    """Yields the peaks of what the system tells of itself in each repeat; of each: details, samples, when it was live.
+
+    A repeat counts until it is live. One sample more counts, and the state that the batch leaves which begins then.
+    """
+    told = [told_until(*one) for one in watched]
     for name, unit in UNITS.items():
-        series = [one.series.get(name, []) for one in watched]
-        each = [[value for at, value in points if at <= most] for points, most in zip(series, until, strict=True)]
-        if all(each):
+        each = [series[name] for series in told]
+        if each and all(each):
             yield Peak(name=name, unit=unit, each=tuple(map(max, each)))
+
+
+def told_until(details: Details, vitals: Vitals, live_s: float | None) -> dict[str, list[float]]:
+    """Values by name: samples, and the state after each micro-batch, which the next one may evict before a sample."""
+    most_s = math.inf if live_s is None else live_s
+    told = {name: [value for at, value in vitals.series.get(name, ()) if at <= most_s + EVERY_S] for name in UNITS}
+    start_s = min(driver["start_wall_ns"] for driver in details["drivers"]) / NS
+    for batch in details["system"].get("batches") or ():
+        if "at" in batch and batch["at"] - start_s <= most_s:
+            told["state_rows"] += [batch["state_rows"]] if "state_rows" in batch else []
+            told["state_bytes"] += [batch["state_bytes"]] if "state_bytes" in batch else []
+    return told
 
 
 def keep(cell_run: CellRun, run: CatchupRun) -> None:
