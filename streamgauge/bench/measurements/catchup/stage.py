@@ -175,13 +175,14 @@ def told_until(details: Details, vitals: Vitals, live_s: float | None) -> dict[s
 
 def keep(cell_run: CellRun, run: CatchupRun) -> None:
     """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
+    needs, hour = run.hour, None
+    if needs.seconds is not None:
+        hour = Spread(value=needs.seconds, low=needs.low, high=needs.high, samples=len(run.valid))
     figures: list[tuple[str, str, Spread | None, str]] = [
         ("catchup_seconds", "s", run.live_s, run.not_within),
         ("catchup_taken_per_s", "events/s", run.taken_per_s, "not each repeat tells what it took"),
+        ("catchup_hour_seconds", "s", hour, run.after_an_hour),
     ]
-    if run.hour.kind == "claimed" and run.hour.seconds is not None:
-        hour = Spread(value=run.hour.seconds, low=run.hour.low, high=run.hour.high, samples=len(run.valid))
-        figures.append(("catchup_hour_seconds", "s", hour, ""))
     figures += [
         (f"catchup_peak_{peak.name}", peak.unit, Spread(value=peak.most, samples=len(peak.each)), "")
         for peak in run.peaks
