@@ -9,9 +9,12 @@ from typing import Any, cast
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
@@ -19,6 +22,8 @@ from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
+from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Sample, TrialObservation, Verdict
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
 from streamgauge.results.report import cells_section
@@ -111,6 +116,10 @@ def test_a_queue_that_runs_ahead_costs_answers_where_one_watermark_is_for_all(
     assert (repeat.correct, repeat.valid, bool(run.void)) == (not wrong, not wrong, wrong), repeat.reason
     if wrong:
         assert re.match(r"watermark of batch \d+: the engine logged ", run.void)
+        shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+        [tiles] = [block for block in shown if isinstance(block, Tiles)]
+        come = "events/s while 3\u202f000 come"
+        assert [tile[1:] for tile in tiles.tiles[:2]] == [("\u2014", run.void), ("\u2014", come)]
         return
     assert repeat.dropped is not None
     assert (repeat.dropped > 100, repeat.dropped == 0) == (drops, not drops)
@@ -229,6 +238,17 @@ def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | 
     assert lengths(*length) == text
 
 
+def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
+    looks = tuple(Sample(at, 0.0, 0, 1000 * at) for at in range(20))
+    died = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid="the system died")
+    for failure, failed in ((None, False), ("killed", True)):
+        run = TrialRun(died, {"system": {"failure": failure}}, Histogram(), Histogram())
+        measured = Measured(died, Verdict("inconclusive", ""), run, None, cast(Loss, None))
+        repeat = stage.repeat_of(measured, 1.0)
+        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, "the system died")
+        assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
+
+
 def test_sentences_say_what_was_measured_and_what_was_not() -> None:
     repeat = Repeat(valid=True, live_s=280.0, taken_per_s=30_000.0, offered=1000, correct=True, dropped=5)
     run = CatchupRun(
@@ -252,6 +272,10 @@ def test_sentences_say_what_was_measured_and_what_was_not() -> None:
     assert told.not_within == f"{late.not_within}; by what it takes it needs 2.4 minutes (1.6 to 4.8)"
     unknown = run.model_copy(update={"hour": Needed("not known", reason="why"), "live_s": None})
     assert unknown.after_an_hour == "what it needs after an hour of standstill is not known: why"
+    dead = repeat.model_copy(update={"valid": False, "failed": True, "reason": "the system died", "live_s": None})
+    assert run.model_copy(update={"live_s": None, "repeats": (repeat, dead)}).sentence.startswith(
+        "1 of 2 repeats failed: the system died; it takes "
+    )
     wrong = repeat.model_copy(update={"correct": False, "valid": False, "reason": "output wrong: 3 rows"})
     voided = run.model_copy(update={"repeats": (repeat, wrong)})
     assert (voided.sentence, voided.correct) == ("void: output wrong: 3 rows", False)

@@ -23,7 +23,7 @@ from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
-from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, live_since, needed
+from streamgauge.stats.catch_up import HOUR_S, CaughtUp, Look, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -92,10 +92,10 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
     repeats = [repeat_of(measured, bound_s) for measured, _ in seen]
     first = seen[0][0]
     rate = first.observation.rate_events_per_s
-    sound = [one for one in repeats if one.valid]
+    told = [one for one in repeats if one.valid or one.failed]
     both = zip(seen, repeats, strict=True)
     watched = [(measured.run.details, vitals, one.live_s) for (measured, vitals), one in both if one.valid]
-    taken = spread_of([one.taken_per_s for one in sound])
+    taken = spread_of([one.taken_per_s for one in told])
     return CatchupRun(
         plan=cell_run.plan_key,
         fraction=None if section.rate else section.fraction,
@@ -103,7 +103,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         behind_s=section.behind_s,
         most_s=section.most_s,
         max_age_s=bound_s,
-        live_s=live_of([one.live_s for one in sound], section),
+        live_s=live_of([one.live_s for one in told], section),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
         peaks=tuple(peaks_of(watched)),
@@ -126,12 +126,16 @@ def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
 def repeat_of(measured: Measured, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
-    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
+    failed = seen.invalid is not None and bool(measured.run.details.get("system", {}).get("failure"))
+    caught = CaughtUp(None, None)
+    if not failed:
+        caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
     at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
+        failed=failed,
         reason=_reason(measured, is_drained=is_drained),
         live_s=caught.live_s,
         taken_per_s=caught.taken_per_s,
