@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
@@ -19,7 +22,10 @@ from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
+from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Sample, TrialObservation, Verdict
 from streamgauge.records.spread import Spread
+from streamgauge.records.trial import Details
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -80,9 +86,11 @@ def test_more_than_it_takes_is_never_live(tmp_path: Path, monkeypatch: pytest.Mo
     assert run.taken_per_s is not None
     assert run.taken_per_s.value == pytest.approx(3000, rel=0.05)
     assert run.sentence.startswith("it was not live within 1 second in 2 of 2 repeats; it takes ")
-    assert run.sentence.endswith("after a standstill at this rate it never catches up: it takes no more than comes")
-    figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
-    assert (figures["catchup_seconds"]["valid"], "catchup_hour_seconds" in figures) == (False, False)
+    never = "after a standstill at this rate it never catches up: it takes no more than comes"
+    assert run.sentence.endswith(never)
+    seconds, taken, hour, _ = read_jsonl(bench.store.run("r") / "results.jsonl")
+    assert (seconds["metric"], seconds["valid"], taken["metric"]) == ("catchup_seconds", False, "catchup_taken_per_s")
+    assert (hour["metric"], hour["value"], hour["reason"]) == ("catchup_hour_seconds", None, never)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +116,10 @@ def test_a_queue_that_runs_ahead_costs_answers_where_one_watermark_is_for_all(
     assert (repeat.correct, repeat.valid, bool(run.void)) == (not wrong, not wrong, wrong), repeat.reason
     if wrong:
         assert re.match(r"watermark of batch \d+: the engine logged ", run.void)
+        shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+        [tiles] = [block for block in shown if isinstance(block, Tiles)]
+        come = "events/s while 3\u202f000 come"
+        assert [tile[1:] for tile in tiles.tiles[:2]] == [("\u2014", run.void), ("\u2014", come)]
         return
     assert repeat.dropped is not None
     assert (repeat.dropped > 100, repeat.dropped == 0) == (drops, not drops)
@@ -183,14 +195,32 @@ def test_seconds_whose_interval_reaches_the_patience_are_not_claimed() -> None:
     assert stage.live_of([600.0, None], section) is None
 
 
+def details_of(*batches: dict[str, Any]) -> Details:
+    """Of a trial that began at second 100, with these micro-batches by the engine's own account."""
+    system = {"batches": [{"batch_id": nth, "ends": [], **one} for nth, one in enumerate(batches)]}
+    return cast(Details, {"drivers": [{"start_wall_ns": 100 * 10**9}], "system": system})
+
+
 def test_peaks_are_those_of_the_catch_up_and_not_of_what_follows() -> None:
+    """Samples see what the second batch has left; what the first one left, and the second evicts, its account tells."""
     first, second = Vitals(1.0), Vitals(1.0)
     first.series["resident_memory"] = [(0.0, 5.0), (1.0, 7.0), (2.0, 6.0), (3.0, 9.0)]
     second.series["resident_memory"] = [(0.0, 4.0), (1.0, 3.0), (9.0, 8.0)]
     first.series["state_rows"] = second.series["state_rows"] = [(0.0, 0.0)]
     first.series["state_bytes"] = [(0.0, 1.0)]
-    found = {one.name: one.each for one in stage.peaks_of([first, second], [1.5, None])}
-    assert found == {"resident_memory": (7.0, 8.0), "state_rows": (0.0, 0.0)}
+    memory_only = {"resident_memory": (7.0, 8.0)}
+    told = [
+        ({"at": 100.1, "state_rows": 900}, {"at": 101.5, "state_rows": 30}, {"at": 101.6, "state_rows": 1000}),
+        ({"at": 100.1, "state_rows": 0}, {"at": 130.0, "state_rows": 800}),
+    ]
+    for batches, state in ((told, {"state_rows": (900.0, 800.0)}), (((), ()), {"state_rows": (0.0, 0.0)})):
+        of_first, of_second = (details_of(*of) for of in batches)
+        found = stage.peaks_of([(of_first, first, 1.5), (of_second, second, None)])
+        assert {one.name: one.each for one in found} == memory_only | state
+    stateless = details_of({"at": 100.1, "rows": 5})
+    assert [one.name for one in stage.peaks_of([(stateless, second, None)])] == ["state_rows", "resident_memory"]
+    assert not [*stage.peaks_of([])], "no repeat is valid"
+    assert not [*stage.peaks_of([(stateless, Vitals(1.0), None)])], "none is no 0"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +236,17 @@ def test_peaks_are_those_of_the_catch_up_and_not_of_what_follows() -> None:
 )  # fmt: skip
 def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | None, float | None], text: str) -> None:
     assert lengths(*length) == text
+
+
+def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
+    looks = tuple(Sample(at, 0.0, 0, 1000 * at) for at in range(20))
+    died = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid="the system died")
+    for failure, failed in ((None, False), ("killed", True)):
+        run = TrialRun(died, {"system": {"failure": failure}}, Histogram(), Histogram())
+        measured = Measured(died, Verdict("inconclusive", ""), run, None, cast(Loss, None))
+        repeat = stage.repeat_of(measured, 1.0)
+        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, "the system died")
+        assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
 
 
 def test_sentences_say_what_was_measured_and_what_was_not() -> None:
@@ -231,6 +272,10 @@ def test_sentences_say_what_was_measured_and_what_was_not() -> None:
     assert told.not_within == f"{late.not_within}; by what it takes it needs 2.4 minutes (1.6 to 4.8)"
     unknown = run.model_copy(update={"hour": Needed("not known", reason="why"), "live_s": None})
     assert unknown.after_an_hour == "what it needs after an hour of standstill is not known: why"
+    dead = repeat.model_copy(update={"valid": False, "failed": True, "reason": "the system died", "live_s": None})
+    assert run.model_copy(update={"live_s": None, "repeats": (repeat, dead)}).sentence.startswith(
+        "1 of 2 repeats failed: the system died; it takes "
+    )
     wrong = repeat.model_copy(update={"correct": False, "valid": False, "reason": "output wrong: 3 rows"})
     voided = run.model_copy(update={"repeats": (repeat, wrong)})
     assert (voided.sentence, voided.correct) == ("void: output wrong: 3 rows", False)

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from streamgauge.app.airflow import summary
 from streamgauge.base.errors import UserError
+from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.units import Duration
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.system import Capabilities
-from streamgauge.bench.faults.strike import spared
+from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
-from streamgauge.bench.measurements.recovery.stage import checkpointing, differing, instants, keep, suffered_of
+from streamgauge.bench.measurements.recovery.stage import (
+    checkpointing,
+    differing,
+    instants,
+    keep,
+    struck_of,
+    suffered_of,
+)
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
-from streamgauge.records.trial import Compared, Differing
+from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import Sample, TrialObservation, Verdict
+from streamgauge.records.spread import Spread
+from streamgauge.records.trial import Compared, Details, Differing
 from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -79,7 +93,7 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
     assert {name for name in figures if "_restart_" in name} == set()
     assert (figures["recovery_kill_seconds"]["value"], figures["recovery_kill_wrong"]["value"]) == (
-        kill.trials[0].back_s,
+        pytest.approx(kill.trials[0].back_s),
         0,
     )
     records = Records(bench.benchmark, bench.store, "r")
@@ -207,6 +221,34 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert (whole.answers, with_copies.answers) == ("right", "right, 7 doubled")
     assert (void.back_s, void.peak_age_s, void.not_back) == (None, None, 0)
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
+
+
+def struck(failure: str | None = None, **observed: Any) -> Struck:
+    """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on."""
+    clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
+    seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
+    details: Details = {"system": {"failure": failure}, "drivers": []}
+    run = TrialRun(replace(seen, **observed), details, Histogram(), Histogram())
+    strike = Strike("kill", 2.0)
+    strike.struck_s, strike.resumed_s = 2.0, None if "go on" in (run.observation.invalid or "") else 3.0
+    return struck_of(strike, Measured(run.observation, Verdict("inconclusive", ""), run, None, cast(Loss, None)), 1.0)
+
+
+def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures_nothing_does_not_count() -> None:
+    """Else the figure would be that of the trials in which it came back."""
+    dead, full = "it did not go on after the fault kill: no port", "the queues overflowed, and the trial ended there"
+    back, failed, never = struck(), struck("it died", invalid="the system failed: it died"), struck(invalid=dead)
+    overflown, slipped = struck(overflow=True), struck(overflow=True, invalid="the driver limited this trial")
+    assert [(one.valid, one.back_s is not None) for one in (back, failed, never, overflown, slipped)] == [
+        (True, True), (True, False), (True, False), (True, False), (False, True),
+    ]  # fmt: skip
+    assert (never.reason, overflown.reason[:48]) == (dead, full)
+    assert suffered_of("kill", "", [back, slipped]).back_s == Spread(value=back.back_s or 0.0)
+    kill = suffered_of("kill", "", [back, failed])
+    assert (kill.back_s, kill.void, kill.unknown) == (None, "", "the system failed: it died")
+    assert kill.peak_age_s is None, "its age might have grown on"
+    why = "not back in 1 of 2 trials, the system failed: it died; answers not compared"
+    assert kill.sentence == f"kill: {why}"
 
 
 def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wrong(tmp_path: Path) -> None:

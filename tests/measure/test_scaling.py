@@ -115,7 +115,8 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
         run.points[-1].rate_events_per_s, True, True,
     )  # fmt: skip
     assert lines["scaling_efficiency_at_1"]["value"] == 1.0
-    assert lines["scaling_contention"]["value"] == run.law.contention.value
+    contention = lines["scaling_contention"]
+    assert (contention["value"], contention["samples"]) == (run.law.contention.value, 8)
     assert lines["scaling_cores_for_20000_per_s"]["value"] == 3
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles) and block.tiles[0][0] == "rate on 8\u00a0CPUs"]

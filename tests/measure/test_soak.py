@@ -78,6 +78,14 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     [table] = [block for block in shown if isinstance(block, Table)]
     judged = {plain(row[0]): plain(row[3]) for row in table.rows}
     assert judged == {one.name.replace("_", " "): one.kind for one in run.series}
+    died = run.model_copy(update={"valid": False, "reason": "it died"})
+    for changed, told in (
+        (died, ("\u2014", "it died")),
+        (run.model_copy(update={"series": ()}), ("\u2014", "no series could be judged")),
+    ):
+        changed.write(bench.store.run("r") / "cells" / CELL.name / "soak.json")
+        shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+        assert [block.tiles[0][1:] for block in shown if isinstance(block, Tiles)] == [told]
 
 
 def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class Application:
         last = None if self._query is None else self._query.lastProgress
         if last is not None and ran(report := json.loads(last.json)):
             batch = batch_of(report, self._asked.streams)
-            vitals |= {name: batch[name] for name in ("state_rows", "state_bytes") if report["stateOperators"]}
+            vitals |= {name: batch[name] for name in ("state_rows", "state_bytes") if name in batch}
         return {"vitals": vitals}
 
     def account(self, _: dict[str, Any]) -> dict[str, object]:

@@ -26,12 +26,13 @@ def ran(report: Mapping[str, Any]) -> bool:
 def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
     """Returns a micro-batch's record.
 
-    at: wall-clock seconds of its trigger; rows: taken from the stream, whatever the number of its readers.
+    at: wall-clock seconds of its trigger; rows: taken from the stream, whatever the number of its readers. A query
+    without state has no figure of it.
     """
     parts = dict(report["durationMs"])
     states = report.get("stateOperators", [])
     sources = report["sources"][:frames]
-    return {
+    batch = {
         "at": _wall_s(report["timestamp"]),
         "batch_id": int(report["batchId"]),
         "rows": sum(_offsets(sources[0]["endOffset"]).values()) - sum(_offsets(sources[0]["startOffset"]).values()),
@@ -39,11 +40,13 @@ def batch_of(report: Mapping[str, Any], frames: int = 1) -> dict[str, Any]:
         "duration_ms": int(parts.pop("triggerExecution")),
         "parts_ms": {name: int(value) for name, value in parts.items()},
         "watermark_ms": _watermark_ms(report),
-        "state_rows": sum(int(state["numRowsTotal"]) for state in states),
-        "state_bytes": sum(int(state["memoryUsedBytes"]) for state in states),
         "dropped": sum(int(state["numRowsDroppedByWatermark"]) for state in states),
         "ends": ends_of(report, frames),
     }
+    if states:
+        batch["state_rows"] = sum(int(state["numRowsTotal"]) for state in states)
+        batch["state_bytes"] = sum(int(state["memoryUsedBytes"]) for state in states)
+    return batch
 
 
 def ends_of(report: Mapping[str, Any], frames: int = 1) -> list[dict[str, int]]:

@@ -28,21 +28,19 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
 
 def _tiles(run: CatchupRun) -> Tiles:
     begins = f"of {minutes(run.behind_s)}, at {load(run.fraction, 'the rate that the file names')}"
-    live = run.not_within if run.live_s is None else within(run.live_s, counted(run.live_s.samples, "fresh process"))
-    dropped = "not known" if run.dropped is None else count(run.dropped[0])
+    live_s, taken = (None, None) if run.void else (run.live_s, run.taken_per_s)
+    live = run.not_within if live_s is None else within(live_s, counted(live_s.samples, "fresh process"))
+    dropped = "no count of the" if run.dropped is None else count(run.dropped[0])
+    interval = "" if taken is None or taken.interval is None else f" ({between(taken.interval)})"
+    while_come = f"events/s{interval} while {number(run.rate_events_per_s)} come"
     return Tiles(
         [
-            ("live after", seconds(run.live_s.value if run.live_s else None), live),
-            ("takes meanwhile", number(run.taken_per_s.value if run.taken_per_s else None), _events(run)),
+            ("live after", seconds(live_s.value if live_s else None), run.void or live),
+            ("takes meanwhile", number(taken.value if taken else None), while_come),
             ("begins with", counted(run.backlog, "event", THIN), begins),
             ("answers", ANSWERS[run.correct], f"{dropped} events dropped as late"),
         ]
     )
-
-
-def _events(run: CatchupRun) -> str:
-    interval = "" if run.taken_per_s is None or run.taken_per_s.interval is None else between(run.taken_per_s.interval)
-    return f"events/s ({interval}) while {number(run.rate_events_per_s)} come"
 
 
 def _sentence(run: CatchupRun) -> Note:

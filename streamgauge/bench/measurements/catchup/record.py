@@ -28,6 +28,7 @@ class Repeat(Part):
     """A fresh process that began with the backlog. Without `live_s` it was not live for good."""
 
     valid: bool
+    failed: bool = False  # the system did: then the others would be the better ones
     reason: str = ""
     live_s: float | None = None
     taken_per_s: float | None = None
@@ -114,6 +115,8 @@ class CatchupRun(Answered):
     @property
     def not_within(self) -> str:
         """Sentence on patience, which leaves the seconds unknown, and on what follows from the events/s taken."""
+        if failed := [one.reason for one in self.repeats if one.failed]:
+            return f"{len(failed)} of {counted(len(self.repeats), 'repeat')} failed: {failed[0]}"
         live, most = sum(one.live_s is None for one in self.valid), minutes(self.most_s)
         said = f"the interval of the seconds until it is live reaches the patience of {most}"
         if live:

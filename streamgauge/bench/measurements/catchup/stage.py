@@ -9,6 +9,7 @@ from functools import partial
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.queues import fitting_rows
+from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
@@ -21,7 +22,8 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.stats.catch_up import HOUR_S, Look, caught_up, live_since, needed
+from streamgauge.records.trial import Details
+from streamgauge.stats.catch_up import HOUR_S, CaughtUp, Look, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -90,8 +92,10 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
     repeats = [repeat_of(measured, bound_s) for measured, _ in seen]
     first = seen[0][0]
     rate = first.observation.rate_events_per_s
-    sound = [one for one in repeats if one.valid]
-    taken = spread_of([one.taken_per_s for one in sound])
+    told = [one for one in repeats if one.valid or one.failed]
+    both = zip(seen, repeats, strict=True)
+    watched = [(measured.run.details, vitals, one.live_s) for (measured, vitals), one in both if one.valid]
+    taken = spread_of([one.taken_per_s for one in told])
     return CatchupRun(
         plan=cell_run.plan_key,
         fraction=None if section.rate else section.fraction,
@@ -99,10 +103,10 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         behind_s=section.behind_s,
         most_s=section.most_s,
         max_age_s=bound_s,
-        live_s=live_of([one.live_s for one in sound], section),
+        live_s=live_of([one.live_s for one in told], section),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
-        peaks=tuple(peaks_of([vitals for _, vitals in seen], [one.live_s for one in repeats])),
+        peaks=tuple(peaks_of(watched)),
         repeats=tuple(repeats),
         lost_at_own_speed=first.lost_at_own_speed,
         software=software_of(first.run.details),
@@ -122,12 +126,16 @@ def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
 def repeat_of(measured: Measured, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
-    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
+    failed = seen.invalid is not None and bool(measured.run.details.get("system", {}).get("failure"))
+    caught = CaughtUp(None, None)
+    if not failed:
+        caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
     at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
+        failed=failed,
         reason=_reason(measured, is_drained=is_drained),
         live_s=caught.live_s,
         taken_per_s=caught.taken_per_s,
@@ -145,25 +153,40 @@ def _reason(measured: Measured, *, is_drained: bool) -> str:
     return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
 
 
-def peaks_of(watched: Sequence[Vitals], live: Sequence[float | None]) -> Iterator[Peak]:
-    """Yields the peaks of what the system tells of itself, until each repeat was live, and for one sample more."""
-    until = [math.inf if live_s is None else live_s + EVERY_S for live_s in live]
+def peaks_of(watched: Sequence[tuple[Details, Vitals, float | None]]) -> Iterator[Peak]:
+    """Yields the peaks of what the system tells of itself in each repeat; of each: details, samples, when it was live.
+
+    A repeat counts until it is live. One sample more counts, and the state that the batch leaves which begins then.
+    """
+    told = [told_until(*one) for one in watched]
     for name, unit in UNITS.items():
-        series = [one.series.get(name, []) for one in watched]
-        each = [[value for at, value in points if at <= most] for points, most in zip(series, until, strict=True)]
-        if all(each):
+        each = [series[name] for series in told]
+        if each and all(each):
             yield Peak(name=name, unit=unit, each=tuple(map(max, each)))
+
+
+def told_until(details: Details, vitals: Vitals, live_s: float | None) -> dict[str, list[float]]:
+    """Values by name: samples, and the state after each micro-batch, which the next one may evict before a sample."""
+    most_s = math.inf if live_s is None else live_s
+    told = {name: [value for at, value in vitals.series.get(name, ()) if at <= most_s + EVERY_S] for name in UNITS}
+    start_s = min(driver["start_wall_ns"] for driver in details["drivers"]) / NS
+    for batch in details["system"].get("batches") or ():
+        if "at" in batch and batch["at"] - start_s <= most_s:
+            told["state_rows"] += [batch["state_rows"]] if "state_rows" in batch else []
+            told["state_bytes"] += [batch["state_bytes"]] if "state_bytes" in batch else []
+    return told
 
 
 def keep(cell_run: CellRun, run: CatchupRun) -> None:
     """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
+    needs, hour = run.hour, None
+    if needs.seconds is not None:
+        hour = Spread(value=needs.seconds, low=needs.low, high=needs.high, samples=len(run.valid))
     figures: list[tuple[str, str, Spread | None, str]] = [
         ("catchup_seconds", "s", run.live_s, run.not_within),
         ("catchup_taken_per_s", "events/s", run.taken_per_s, "not each repeat tells what it took"),
+        ("catchup_hour_seconds", "s", hour, run.after_an_hour),
     ]
-    if run.hour.kind == "claimed" and run.hour.seconds is not None:
-        hour = Spread(value=run.hour.seconds, low=run.hour.low, high=run.hour.high, samples=len(run.valid))
-        figures.append(("catchup_hour_seconds", "s", hour, ""))
     figures += [
         (f"catchup_peak_{peak.name}", peak.unit, Spread(value=peak.most, samples=len(peak.each)), "")
         for peak in run.peaks

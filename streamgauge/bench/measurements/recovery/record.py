@@ -87,8 +87,9 @@ class Suffered(Part):
 
     @property
     def peak_age_s(self) -> float | None:
-        """The largest age of all trials that count."""
-        return max((one.peak_age_s for one in self.counted if one.peak_age_s is not None), default=None)
+        """The largest age of all trials that count; None if one ended before the system was back: it might grow."""
+        peaks = [one.peak_age_s for one in self.counted if one.peak_age_s is not None]
+        return None if self.not_back else max(peaks, default=None)
 
     @property
     def calm_age_s(self) -> float | None:
@@ -104,6 +105,11 @@ class Suffered(Part):
     def not_back(self) -> int:
         """Number of trials that count and did not see the system back."""
         return sum(one.back_s is None for one in self.counted)
+
+    @property
+    def unknown(self) -> str:
+        """Reason why a time that each trial should have is not known."""
+        return next((one.reason for one in self.counted if one.back_s is None), "not known of each trial")
 
     @property
     def answers(self) -> str:
@@ -123,11 +129,12 @@ class Suffered(Part):
         """Sentence with what the fault costs."""
         if self.void:
             return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
+        answers = f"answers {self.answers}"
         if self.back_s is None:
-            return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials; answers {self.answers}"
+            return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials, {self.unknown}; {answers}"
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
-        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; answers {self.answers}"
+        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; {answers}"
 
 
 class RecoveryRun(Answered):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from streamgauge.bench.driver.system import Capabilities
-from streamgauge.bench.faults.course import Course, course, watched_s
+from streamgauge.bench.faults.course import course, watched_s
 from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
@@ -129,7 +129,11 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     if strike.struck_s is None or not seen.clock:
         return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s, away_s=strike.away_s)
-    invalid = invalid or _unknown(measured, after)
+    failure = _failure(strike, measured)
+    if failure:  # its own, so the others of its fault are the faster ones
+        invalid, after = "", replace(after, back_s=None)
+    elif details.get("drained") is False and after.back_s is not None:
+        invalid = invalid or "it did not end its work in time, so its answers are not known"
     lost, doubled, by_key = differing(check)
     ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
@@ -138,7 +142,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     late = "" if after.back_s is not None else "it was not back when the trial ended; raise recovery.seconds"
     return Struck(
         valid=not (invalid or wrong),
-        reason=invalid or late,
+        reason=invalid or failure or late,
         struck_s=strike.struck_s,
         taken_again_s=after.taken_again_s,
         back_s=after.back_s,
@@ -156,13 +160,12 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     )
 
 
-def _unknown(measured: Measured, after: Course) -> str:
-    """Says why nobody knows when the system was back with all answers; empty if that is known, or if it was not."""
-    if measured.observation.overflow:
+def _failure(strike: Strike, measured: Measured) -> str:
+    """Says why the system itself ended the trial before it could be back; empty if it did not."""
+    seen, failure = measured.observation, measured.run.details["system"].get("failure")
+    if seen.overflow and not seen.invalid:
         return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
-    if measured.run.details.get("drained") is False and after.back_s is not None:
-        return "it did not end its work in time, so its answers are not known"
-    return ""
+    return (seen.invalid or failure or "it did not go on") if failure or strike.resumed_s is None else ""
 
 
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
@@ -207,7 +210,7 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
-            void=one.void or ("" if spread else "not known of each trial"), software=software,
+            void=one.void or ("" if spread else one.unknown), software=software,
         )  # fmt: skip
     if one.compared:
         wrong, metric = float(len(one.wrong)), f"recovery_{one.fault}_wrong{suffix}"

@@ -193,17 +193,21 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
                 f"scaling_{name}_at_{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
                 void=wrong or one.reason, software=run.software,
             )  # fmt: skip
+    rates = sum(len(one.blocks) for one in run.points)  # all of them bear what follows from the points
     if run.law is not None:
         for name, value in (("contention", run.law.contention), ("coherency", run.law.coherency)):
             ends = (value.low, value.high)
-            cell_run.keep(f"scaling_{name}", "ratio", value.value, interval=ends, void=wrong, software=run.software)
+            cell_run.keep(
+                f"scaling_{name}", "ratio", value.value, interval=ends, samples=rates, void=wrong,
+                software=run.software,
+            )  # fmt: skip
     if run.need is not None:
         low, high = run.need.low, run.need.high
         ends_of_need = None if low is None or high is None else (low, high)
         missing = "" if run.need.cpus is not None else "no part is known to carry it"
         cell_run.keep(
             f"scaling_cores_for_{run.need.rate_events_per_s:g}_per_s", "cores", run.need.cpus, interval=ends_of_need,
-            void=wrong or missing, software=run.software,
+            samples=rates, void=wrong or missing, software=run.software,
         )  # fmt: skip
 
 

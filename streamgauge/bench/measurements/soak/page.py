@@ -33,10 +33,12 @@ def _tiles(run: SoakRun) -> Tiles:
     of = f"of {counted(run.offered, 'event', THIN)}" if run.valid else run.reason
     names = ", ".join(named(one) for one in run.growing)
     judged = [one for one in run.series if one.kind != "not clear"]
-    verdict = f"{len(run.growing)} of {len(judged)}" if judged else MISSING
+    verdict, which = f"{len(run.growing)} of {len(judged)}", names or "series that could be judged"
+    if not (run.valid and judged):
+        verdict, which = MISSING, "no series could be judged" if run.valid else run.reason
     return Tiles(
         [
-            ("grows in a long run", verdict, names or "series; all others are level"),
+            ("grows in a long run", verdict, which),
             ("soaked for", number(run.seconds / 60, "min"), "after the warm-up"),
             ("offered", number(run.rate_events_per_s), f"events/s, {load(run.fraction)}"),
             ("answers", ANSWERS[run.correct], of),
