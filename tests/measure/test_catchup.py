@@ -239,7 +239,7 @@ def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | 
 
 
 def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
-    looks = tuple(Sample(at, 0.0, 0, 1000 * at) for at in range(20))
+    looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
     died = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid="the system died")
     for failure, failed in ((None, False), ("killed", True)):
         run = TrialRun(died, {"system": {"failure": failure}}, Histogram(), Histogram())
