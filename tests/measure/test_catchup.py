@@ -196,7 +196,7 @@ def test_seconds_whose_interval_reaches_the_patience_are_not_claimed() -> None:
 
 
 def details_of(*batches: dict[str, Any]) -> Details:
-    """Of a trial that began at second 100, with these micro-batches by the engine's own account."""
+    """A trial that began at second 100, with these micro-batches by the engine's own account."""
     system = {"batches": [{"batch_id": nth, "ends": [], **one} for nth, one in enumerate(batches)]}
     return cast(Details, {"drivers": [{"start_wall_ns": 100 * 10**9}], "system": system})
 

@@ -89,7 +89,7 @@ def test_a_cap_and_queues_bind_before_rows_cost_more() -> None:
 
 
 def test_the_shape_of_a_cost_that_is_known_is_kept() -> None:
-    """On fewer CPUs two windows tell by how many times rows cost more, and not how the cost bends."""
+    """Two windows on fewer CPUs tell by how many times rows cost more, and not how the cost bends."""
     like = estimated([bent(n, 1e-13) for n in (20_000, 200_000, 1_000_000, 3_000_000, 6_000_000, 9_000_000)]).cost
     slow = [window(n, seconds=[A + 2 * (B * n + 1e-13 * n * n)] * 6) for n in (200_000, 2_000_000)]
     found = fit(slow, AGE, continuous=False, most_rows=math.inf, like=like)

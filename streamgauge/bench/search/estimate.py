@@ -179,7 +179,7 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float, bend: float
 
 
 def _free(n: Floats, tau: float | None, *, is_bent: bool) -> list[int]:
-    """Those of (a, b, q, c) that can be separated: a line needs batches of two sizes."""
+    """Returns places of the parameters that can be separated: a line needs batches of two sizes."""
     costs = [_A, _B] if n.max() > 1.1 * n.min() else [_B]
     return [*costs, *([_Q] if is_bent else []), *([] if tau is None else [_C])]
 
