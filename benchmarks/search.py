@@ -246,7 +246,9 @@ def main() -> int:
         tree = checked_out(args.before, Path(scratch)) if args.before else None
         for row in pool.map(partial(measure, args.searches, args.processes), wanted.items()):
             behaviour = wanted[row["name"]]
-            faults = behaviour.hiccups or behaviour.compile_s or behaviour.wander or behaviour.continuous
+            faults = (
+                behaviour.hiccups or behaviour.compile_s or behaviour.wander or behaviour.continuous or behaviour.growth
+            )
             # it simulates 1 µs a row, batch by batch: of one row each without a cost
             plain = behaviour.batch_cost_s and behaviour.capacity == 1e6 and not faults
             was = as_it_was(tree, min(20, args.searches), behaviour) if tree and plain else None

@@ -21,8 +21,10 @@ class BatchCost:
         return self.batch_s + (self.row_s + self.growth_s * rows) * rows
 
     def rows(self, seconds: float) -> float:
-        """Rows of a batch that lasts so long; infinite where rows cost nothing."""
-        left = max(0.0, seconds - self.batch_s)
+        """Rows of a batch that lasts so long: 0 if none does, infinite if rows cost nothing."""
+        left = seconds - self.batch_s
+        if left <= 0:
+            return 0.0
         slope = self.row_s + math.sqrt(self.row_s**2 + 4 * self.growth_s * left)
         return 2 * left / slope if slope > 0 else math.inf
 

@@ -14,6 +14,7 @@ from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.estimate import fit, geometric_mean, interval
 from streamgauge.records.measurement import Batch, Purpose, Window
+from streamgauge.stats.batch_cost import BatchCost
 
 A, B, AGE = 0.5, 1e-6, 10.0
 
@@ -70,6 +71,30 @@ def test_rows_that_cost_more_in_large_batches_lower_the_rate(growth: float) -> N
     assert found.low < found.rate_events_per_s < found.high
     age = found.age_at(0.5 * found.rate_events_per_s)
     assert age == pytest.approx(found.cost.seconds(0.5 * found.rate_events_per_s * (age or 0.0)))
+
+
+def test_a_ladder_of_four_windows_shows_a_bend_too() -> None:
+    found = estimated([bent(rows, 1e-13) for rows in (20_000, 2_000_000, 4_500_000, 8_000_000)])
+    assert found.row_growth_s == pytest.approx(1e-13, rel=1e-6)
+
+
+def test_intervals_of_a_bent_cost_hold_the_truth() -> None:
+    random, held, seen = np.random.default_rng(1), 0, 0
+    truth = BatchCost(A, B, 2e-13).rows(AGE) / AGE
+    for _ in range(200):
+        factors = random.normal(1, 0.1, (11, 6))
+        rows = (*(20_000, 200_000) * 4, 1_000_000, 2_500_000, 5_200_000)
+        windows = [window(n, seconds=list((A + B * n + 2e-13 * n * n) * f)) for n, f in zip(rows, factors, strict=True)]
+        found = estimated(windows)
+        if found.row_growth_s:
+            seen, held = seen + 1, held + (found.low <= truth <= found.high)
+    assert seen > 180
+    assert held / seen > 0.85
+
+
+def test_batches_that_last_longer_than_the_allowed_age_have_no_rate() -> None:
+    slow = [window(rows, seconds=[1.2 * AGE] * 8) for rows in (20_000, 40_000)]
+    assert fit(slow, AGE, continuous=False, most_rows=1e8) is None
 
 
 def test_a_bend_within_the_noise_is_none() -> None:

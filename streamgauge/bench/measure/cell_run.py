@@ -32,6 +32,8 @@ from streamgauge.streams.keys import stream_key
 
 #: facts in the log of stages that the stage itself tells, or that others read as such
 _OWN_FACTS = "artifact, key, python_cpu_seconds, reused, settings, spark, system"
+#: version of the search: what an earlier one measured is not gone on with
+_SEARCH = 2
 _FACT = TypeAdapter(dict[str, JsonValue])
 
 
@@ -73,7 +75,7 @@ class CellRun:
     def plan_key(self) -> str:
         """Hash (16 hex digits) of its settings and its stream: measurements with another hash are not resumed."""
         stream = stream_key(self.store, self.benchmark, self.benchmark.experiment(self.cell.experiment))
-        return hashlib.sha256(f"{self._settings} {stream}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{_SEARCH} {self._settings} {stream}".encode()).hexdigest()[:16]
 
     def searched(self) -> SearchAnswer:
         """The record of the cell's search in this run. Raises OSError, or UserError if it had other settings."""

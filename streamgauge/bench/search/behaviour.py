@@ -26,7 +26,7 @@ QUANTUM_S = 0.02
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A micro-batch of n rows, at most `batch_rows`, takes (batch_cost_s + n / capacity) seconds times its faults.
+    """A micro-batch of n rows, at most `batch_rows`, takes `cost.seconds(n)` times its faults.
 
     Faults are independent factors: `noise` (gamma of mean 1 with this deviation), `hiccups` (the share of batches that
     take three times as long), `compile_s` (a cold process is 1.5 times as slow, and the excess decays with this time

@@ -32,7 +32,8 @@ _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
 #: share of χ² that a compile curve must explain to be kept, in units of the remaining χ² per degree: five standard
 #: errors. A machine whose own speed wanders makes windows differ, too, but must not be extrapolated
 _BELIEVED = 25.0
-#: the same of costs that grow faster than the rows: two standard errors, as a rung stands where the limit lies
+#: the same of costs that grow faster than the rows: two standard errors. A false bend does little harm, as the last
+#: rung measures the answer itself
 _BENT = 4.0
 #: places of a, b, q and c among a fit's parameters
 _A, _B, _Q, _C = range(4)
@@ -98,12 +99,13 @@ def fit(
 
 
 def _bent_or_not(points: Sequence[Point], taus: Sequence[float | None], bend: float) -> _Fit:
-    """The fit of a line or, where the windows show one, of a parabola."""
+    """The fit with the bend that is known or, without one, of a parabola where the windows show it, else of a line."""
     line = _best(points, taus, bend=bend)
-    if bend or len(points) <= _C + 1:
+    if bend:
         return line
     bent = _best(points, taus, is_bent=True)
-    return bent if line.chi2 - bent.chi2 > _BENT * bent.scale else line
+    is_shown = len(points) > len(bent.free) and line.chi2 - bent.chi2 > _BENT * bent.scale
+    return bent if is_shown else line
 
 
 def _best(points: Sequence[Point], taus: Sequence[float | None], *, bend: float = 0.0, is_bent: bool = False) -> _Fit:
@@ -240,7 +242,7 @@ def _spread(line: _Fit, windows: int, cap: int | None, allowed_age_s: float, mos
         if parameter == _C:
             continue
         up = line.theta.copy()
-        step = 1e-3 * up[parameter] + 1e-12
+        step = 1e-3 * up[parameter] or _ROUNDING
         up[parameter] += step
         high = _limit(_cost(up, line.bend), cap, allowed_age_s, most_rows)[0]
         if high > 0 and low > 0 and math.isfinite(high):

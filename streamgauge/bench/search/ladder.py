@@ -32,11 +32,11 @@ _RUNG = 16
 _GROWN = 0.7
 #: backlogs of an engine without micro-batches, in parts of the allowed age
 _BACKLOGS = (0.25, 0.5)
-#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost. The last is
-#: the answer: large batches may cost more than smaller ones foretell, or meet the engine's cap
-_PARTS = (0.5, 1.0)
-#: the part of the allowed age that batches of other windows last at most
-_LONGEST = 0.5
+#: the last rungs: batches whose rows take these parts of what the allowed age leaves beyond the batch cost. The last
+#: lies just beyond the answer: large batches may cost more than smaller ones foretell, or meet the engine's cap
+_PARTS = (0.5, 1.15)
+#: the part of the allowed age that batches of other windows last at most, and small ones of a slow system
+_LONGEST, _SMALL = 0.5, 0.25
 #: rungs at most, whatever the fit says
 _MOST_RUNGS = 12
 #: from this share of hiccups on, windows near the answer are twice as long: a few batches do not show their frequency
@@ -103,7 +103,7 @@ def _next_rung(
         return None, "", False
     cost = estimate.cost
     if cost.row_s > 0:  # a slow system's first rung must not lie far beyond the answer
-        first = max(1, min(first, int(_PARTS[0] * age / cost.row_s)))
+        first = max(1, min(first, int(_SMALL * age / cost.row_s)))
     top = max(held, default=first)
     points = [Point.of(w) for w in ladder]
     has_grown = cost.seconds(top) > (1 + _GROWN) * cost.batch_s and bool(ladder)
@@ -125,7 +125,7 @@ def _next_rung(
     for part in _PARTS:
         rows = int(min(most, max(first, estimate.rows_for(age, part))))
         if not _has(held, rows) and (part < 1 or top < rows):
-            return rows, f"where a batch lasts {part * age:.3g} s", True
+            return rows, f"where a batch lasts {cost.seconds(rows):.3g} s", True
     return None, "", False
 
 
@@ -152,7 +152,7 @@ def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement]
     if not paces:  # not one batch ended, however often it was tried
         return int(max(1, rows // _RUNG ** sum(not w.batches for w in windows)))
     is_slow = rows > max(paces) * age * _LONGEST
-    return int(max(1, min(rows, max(paces) * age * _PARTS[0]))) if is_slow else int(rows)
+    return int(max(1, min(rows, max(paces) * age * _SMALL))) if is_slow else int(rows)
 
 
 def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window], small: int) -> Hold:

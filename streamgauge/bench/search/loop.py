@@ -141,7 +141,7 @@ def _no_fit(settings: Search, measured: Sequence[Measurement]) -> str:
 def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     """Sentence that says what limits the rate."""
     batch_s, row_s, last_s = own.batch_cost_s, own.row_cost_s, own.cost.last_row_s(own.backlog_rows)
-    rows = f"{1e6 * row_s:,.3g} µs a row" if last_s == row_s else f"{1e6 * row_s:,.3g} to {1e6 * last_s:,.3g} µs a row"
+    rows = f"{1e6 * row_s:,.3g}{f' to {1e6 * last_s:,.3g}' if own.row_growth_s else ''} µs a row"
     cost = "" if batch_s is None else f": a batch costs {1000 * batch_s:,.0f} ms and {rows}"
     if constraint == "batch cap":
         return f"limited by the engine's cap of {own.cap_rows:,} rows a batch, which batch_rows sets{cost}"

@@ -2,8 +2,8 @@
 
 Each cell has its own ladder, limits and proof, as `loop.next_step` asks for them. What is shared is the process: one
 warm-up over all streams, and each rung visited by all of them before the next. Once all ladders of a process stand,
-blocks of windows follow at the batch that each cell settles at: A B B A, or B A A B, in a seeded order. The ratio of
-two rates is formed within a block, so what slows the whole process cancels in it (`stats.paired`).
+blocks of windows follow at a part of the batch at which each cell's limit lies: A B B A, or B A A B, in a seeded order.
+The ratio of two rates is formed within a block, so what slows the whole process cancels in it (`stats.paired`).
 
 The plan is a pure function of what was measured, as that of one cell is. A block counts only whole, and only in the
 process in which it began.
@@ -29,8 +29,8 @@ from streamgauge.stats.paired import Ratio, ratio_of
 
 #: windows of a cell in a block
 _EACH = 2
-#: where the allowed age is the limit, a batch of a block is this part of the one at which it lies: the ladder has a
-#: rung there, rows cost more than the batch does, and a larger batch would take the time of more blocks
+#: where the allowed age is the limit, a batch of a block is this part of the one at which it lies: rows cost more than
+#: the batch does, the fit knows how their cost grows, and a larger batch would take the time of more blocks
 _PART = 0.25
 #: length of a window of a block in those of a rung: each change of stream takes as long as a short window
 _LONG = 2
@@ -238,7 +238,7 @@ def whole_blocks(measured: Sequence[Measured], process: int, cells: int) -> list
 
 
 def _rows(limits: Limits, estimate: Estimate) -> int:
-    """Rows to hold in a block: those of a rung of the ladder near the batch at which the limit lies."""
+    """Rows to hold in a block: those of a batch at the cap, or a part of the one that lasts the allowed age."""
     if estimate.constraint == "batch cap" and estimate.cap_rows is not None:
         rows = 2.0 * estimate.cap_rows
     elif estimate.constraint == "queue memory":

@@ -81,8 +81,8 @@ def costs(record: CellRecord) -> Chart:
         ),
         _table(_seen(record)),
         "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
-        "The line is "
-        "the fitted cost, batch cost a plus row cost b for each row; the star marks the batch at which the limit lies.",
+        "The line is the fitted cost: batch cost a, row cost b for each row, and what rows cost more in large batches, "
+        "if anything; the star marks the batch at which the limit lies.",
     )
 
 
@@ -160,6 +160,7 @@ def processes(record: CellRecord) -> Table:
                 between((one.low, one.high)),
                 number(fixed),
                 number(1e6 * one.row_cost_s),
+                number(1e6 * one.cost.last_row_s(one.backlog_rows)),
                 count(one.cap_rows),
                 share(round(one.noise, 3)),
                 share(round(one.drift, 3)),
@@ -167,7 +168,14 @@ def processes(record: CellRecord) -> Table:
                 number(one.misfit),
             ]
         )
-    columns = ["process", "events/s", "90\u202f% interval of the fit", "batch cost (ms)", "row cost (µs)"]
+    columns = [
+        "process",
+        "events/s",
+        "90\u202f% interval of the fit",
+        "batch cost (ms)",
+        "row cost (µs)",
+        "of the last row (µs)",
+    ]
     columns += [
         "batch cap (rows)",
         "noise of a batch",

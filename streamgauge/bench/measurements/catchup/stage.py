@@ -106,7 +106,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         live_s=live_of([one.live_s for one in told], section),
         taken_per_s=taken,
         hour=needed(HOUR_S, rate, taken.value if taken else None, taken.interval if taken else None),
-        peaks=tuple(peaks_of(watched)),
+        peaks=() if any(one.failed for one in repeats) else tuple(peaks_of(watched)),
         repeats=tuple(repeats),
         lost_at_own_speed=first.lost_at_own_speed,
         software=software_of(first.run.details),

@@ -72,7 +72,7 @@ def _costs(search: SearchAnswer) -> list[tuple[str, str, str]]:
     row = f"{1e6 * one.row_cost_s:.3g}\u00a0µs"
     if one.batch_cost_s is None:
         return [("cost of a row", row, "once the process is warm")]
-    last = f"; {1e6 * one.cost.last_row_s(one.backlog_rows):.3g}\u00a0µs for the last ones" if one.row_growth_s else ""
+    last = f", the last of them {1e6 * one.cost.last_row_s(one.backlog_rows):.3g}\u00a0µs" if one.row_growth_s else ""
     at = f"of a batch of {count(one.backlog_rows)} rows, at which the limit lies, is its batch cost"
     return [
         ("batch cost", number(1000 * one.batch_cost_s, "ms"), "before its first row: plan, commit, state"),

@@ -49,7 +49,7 @@ class Estimate:
     drift: float  # how much slower than warm the last window still was, relative
     hiccups: float  # what hiccups added to the time of all batches, relative
     misfit: float  # largest deviation of a window from the fit, in standard errors
-    row_growth_s: float = 0.0  # q: seconds by which each row of a batch makes all others cost more
+    row_growth_s: float = 0.0  # q: seconds that a row costs more for each other row of its batch
 
     @property
     def rate_now(self) -> float:
@@ -62,7 +62,7 @@ class Estimate:
         return BatchCost(self.batch_cost_s or 0.0, self.row_cost_s, self.row_growth_s)
 
     def age_at(self, rate: float) -> float | None:
-        """The age in seconds at which a rate settles, as a batch begins; None where it does not."""
+        """The age in seconds at which a rate settles, as a batch begins; None where it grows once it is behind."""
         return None if rate >= self.rate_events_per_s else self.cost.settles_at(rate)
 
     def rows_for(self, allowed_age_s: float, part: float) -> float:
