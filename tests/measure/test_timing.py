@@ -32,8 +32,8 @@ def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
     tasks = [
         (stage.name, *scope.values()) for stage in stages_of(benchmark) for scope in scopes_of(benchmark, stage.scope)
     ]
-    assert timing.summary(benchmark).startswith("about 10 min (at most 39 min): 1 × turns of 9 min, 2 × generate")
-    assert timing.left(benchmark) == "about 10 min left"
+    assert timing.summary(benchmark).startswith("about 11 min (at most 40 min): 1 × turns of 9 min, 2 × generate")
+    assert timing.left(benchmark) == "about 11 min left"
     assert timing.left(benchmark, [record(*task) for task in tasks[:-2]]) == "about 9 min left"
     assert timing.left(benchmark, [record(*task) for task in tasks]) == "under a minute left"
 
