@@ -198,9 +198,14 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
         for name, value in (("contention", run.law.contention), ("coherency", run.law.coherency)):
             ends = (value.low, value.high)
             cell_run.keep(
-                f"scaling_{name}", "ratio", value.value, interval=ends, samples=rates, void=wrong,
+                f"scaling_{name}",
+                "ratio",
+                value.value,
+                interval=ends,
+                samples=rates,
+                void=wrong,
                 software=run.software,
-            )  # fmt: skip
+            )
     if run.need is not None:
         low, high = run.need.low, run.need.high
         ends_of_need = None if low is None or high is None else (low, high)
