@@ -2,8 +2,8 @@
 
 A micro-batch of n rows takes T(n) = a + b·n + q·n². At rate r a backlog of age A is n = r·A rows, so the system
 catches up as long as r < n/T(n). The limit n/A lies where T(n) = A or, if the engine takes at most N < n rows a batch,
-it is N/T(N) (docs/definitions.md). q is 0 unless windows show that large batches cost more than a line says. A process
-that still compiles is slower by a factor 1 + c·exp(−t/τ), which is fitted beside the costs. An engine without
+it is N/T(N) (docs/definitions.md). A line, with q = 0, and the parabola count as far as the windows favour each. A
+process that still compiles is slower by a factor 1 + c·exp(−t/τ), which is fitted beside the costs. An engine without
 micro-batches has no a: its limit is the rate that it carries while it is behind.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import expit, stdtrit
 
 from streamgauge.bench.measurements.search.record import Constraint, Estimate
 from streamgauge.bench.search.continuous import near_the_top
@@ -32,9 +32,8 @@ _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
 #: share of χ² that a compile curve must explain to be kept, in units of the remaining χ² per degree: five standard
 #: errors. A machine whose own speed wanders makes windows differ, too, but must not be extrapolated
 _BELIEVED = 25.0
-#: the same of costs that grow faster than the rows: two standard errors. A false bend does little harm, as the last
-#: rung measures the answer itself
-_BENT = 4.0
+#: what one more parameter must explain of χ² to be as likely as none (Akaike)
+_PENALTY = 2.0
 #: places of a, b, q and c among a fit's parameters
 _A, _B, _Q, _C = range(4)
 _ITERATIONS = 10
@@ -78,34 +77,53 @@ def fit(
         points = [Point.of(window) for window in near_the_top(sound)]
         return _carried(points, allowed_age_s, _pooled(points), taus)
     bend = 0.0 if like is None else like.growth_s / max(like.row_s, _ROUNDING)
-    line = _bent_or_not(points, taus, bend)
+    fits = _weighted(points, taus, bend)
     for _ in range(_LOOKS):
-        looked = [Point.of(w, line.seconds(p)) for w, p in zip(sound, points, strict=True)]
+        looked = [Point.of(w, fits[0][1].seconds(p)) for w, p in zip(sound, points, strict=True)]
         if looked == points:
             break
-        points, line = looked, _bent_or_not(looked, taus, bend)
-    noise = _pooled(points)
-    hiccups, error = _hiccups(points)
-    cost = line.cost.times(1 + hiccups)
+        points, fits = looked, _weighted(looked, taus, bend)
+    hiccups, lost = _hiccups(points)
+    mean, line = _mean([(weight, one.cost) for weight, one in fits]), fits[0][1]
+    cost = mean.times(1 + hiccups)
     rate, constraint, backlog = _limit(cost, cap, allowed_age_s, most_rows)
     if rate <= 0:
         return None
-    spread = math.hypot(_spread(line, len(points), cap, allowed_age_s, most_rows), _NORMAL * error)
+    middle = _limit(mean, cap, allowed_age_s, most_rows)[0]
+    variance = (_NORMAL * lost) ** 2
+    for weight, one in fits:
+        apart = _NORMAL * _apart(_limit(one.cost, cap, allowed_age_s, most_rows)[0], middle)
+        variance += weight * (_spread(one, len(points), cap, allowed_age_s, most_rows) ** 2 + apart**2)
+    spread = min(_WIDEST, math.sqrt(variance))
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), constraint, backlog,
-        cost.batch_s, cost.row_s, cap, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups,
-        line.misfit, cost.growth_s,
+        cost.batch_s, cost.row_s, cap, _whole_noise(points, _pooled(points)), line.excess(max(p.at_s for p in points)),
+        hiccups, line.misfit, cost.growth_s,
     )  # fmt: skip
 
 
-def _bent_or_not(points: Sequence[Point], taus: Sequence[float | None], bend: float) -> _Fit:
-    """The fit with the bend that is known or, without one, of a parabola where the windows show it, else of a line."""
+def _weighted(points: Sequence[Point], taus: Sequence[float | None], bend: float) -> list[tuple[float, _Fit]]:
+    """Fits with their weights, the likeliest first: of a line and a parabola, or of the bend that is known.
+
+    A few windows seldom tell whether a cost bends, so the estimate is the mean of both, and the interval holds what
+    lies between them: Burnham & Anderson, Model Selection and Multimodel Inference (2002), section 4.3.
+    """
     line = _best(points, taus, bend=bend)
-    if bend:
-        return line
-    bent = _best(points, taus, is_bent=True)
-    is_shown = len(points) > len(bent.free) and line.chi2 - bent.chi2 > _BENT * bent.scale
-    return bent if is_shown else line
+    bent = None if bend else _best(points, taus, is_bent=True)
+    if bent is None or len(points) <= len(bent.free) or not bent.theta[_Q]:
+        return [(1.0, line)]
+    weight = float(expit(((line.chi2 - bent.chi2) / bent.scale - _PENALTY) / 2))
+    return sorted([(weight, bent), (1 - weight, line)], key=lambda one: -one[0])
+
+
+def _mean(costs: Sequence[tuple[float, BatchCost]]) -> BatchCost:
+    parts = [(w * one.batch_s, w * one.row_s, w * one.growth_s) for w, one in costs]
+    return BatchCost(*(sum(part) for part in zip(*parts, strict=True)))
+
+
+def _apart(one: float, other: float) -> float:
+    """Difference on logarithms; 0 where one is 0 or has no limit."""
+    return abs(math.log(one / other)) if 0 < one < math.inf and 0 < other < math.inf else 0.0
 
 
 def _best(points: Sequence[Point], taus: Sequence[float | None], *, bend: float = 0.0, is_bent: bool = False) -> _Fit:
