@@ -329,16 +329,17 @@ def figure(metric: str, value: float | None, half: float | None = None, why: str
 
 
 def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
-    old = [figure("a", 10, 1), figure("b", 10, 1), figure("c", 10, 1), figure("d", 10), figure("e", 10, 1)]
-    new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1)]
+    old = [*(figure(one, 10, 1) for one in "abce"), figure("d", 10), figure("g", 0)]
+    new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1), figure("g", 0)]
     found = beside("e.w", old, [*new, figure("e", 3, why="its answers were wrong"), figure("f", 1, 1)])
     assert [(one.metric, one.said) for one in found] == [
-        ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("d", "one of them has no interval"),
-        ("e", "its answers were wrong"), ("f", "one side has none"),
+        ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("e", "its answers were wrong"),
+        ("d", "one of them has no interval"), ("g", "the same"), ("f", "one side has none"),
     ]  # fmt: skip
     assert [one.text for one in found[:1] + found[3:]] == [
-        "10 (9 to 11) → 12.5 (11.5 to 13.5) s: higher", "10 → 99 (98 to 100) s: one of them has no interval",
-        "10 (9 to 11) → — s: its answers were wrong", "— → 1 (0 to 2) s: one side has none",
+        "10 (9 to 11) → 12.5 (11.5 to 13.5) s: higher", "10 (9 to 11) → — s: its answers were wrong",
+        "10 → 99 (98 to 100) s: one of them has no interval", "0 → 0 s: the same",
+        "— → 1 (0 to 2) s: one side has none",
     ]  # fmt: skip
 
 

@@ -270,6 +270,8 @@ def _beside(cell: str, metric: str, old: Result | None, new: Result | None) -> B
     elif before.interval and after.interval:
         (low, high), (least, most) = before.interval, after.interval
         said = "higher" if least > high else "lower" if most < low else "no difference that shows"
+    elif before.value == after.value:
+        said = "the same"
     units = [one.unit for one in (old, new) if one]
     return Beside(cell=cell, metric=metric, unit=units[0], baseline=before, candidate=after, said=said)
 
