@@ -198,13 +198,16 @@ def _pairs(benchmark: Benchmark) -> set[tuple[str, str]]:
 
 
 def _fixed_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
-    """Estimates the seconds of baseline, candidate, baseline at a fixed rate; 0 if only rates are compared."""
+    """Estimates the seconds of baseline, candidate, baseline at a fixed rate; 0 if only rates are compared.
+
+    A process takes as long as its start once more, to catch up after its warm-up, to be checked and to end.
+    """
     settings = benchmark.release
     if settings is None or not set(settings.tolerance) - {RELEASE_RATE}:
         return 0.0
     catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
     caught_s = _until_live_s(benchmark, catchup, pace) if catchup else 0.0
-    return 3 * (pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
+    return 3 * (2 * pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
 
 
 def _ladder_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
