@@ -8,8 +8,9 @@ from itertools import accumulate
 from streamgauge.base.units import Tick, moment, ticks_per_second
 from streamgauge.records.advice import Advice, Tested, Trade
 from streamgauge.results.report import charts
-from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Note, Table, Text
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Text
 from streamgauge.results.report.charts import GREY, INK, PURPLE, RED, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.formatting import MISSING
 from streamgauge.streams.advice import promise, words
 
 #: fewer delays than these do not make a curve on a logarithmic axis

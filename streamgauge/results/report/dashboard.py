@@ -18,23 +18,10 @@ from streamgauge.records.judgement import ACCEPTED, Look
 from streamgauge.records.series import Point
 from streamgauge.results.index import Index
 from streamgauge.results.report import standing
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Note,
-    Outcome,
-    Section,
-    Spark,
-    State,
-    Table,
-    Text,
-    marked,
-    share,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Outcome, Section, Spark, State, Table, Text
 from streamgauge.results.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
 from streamgauge.results.report.curves import Curve
+from streamgauge.results.report.formatting import MISSING, marked, share
 from streamgauge.results.report.layout import fill, publish
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.stats.changes import SEGMENT

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
-from streamgauge.results.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
+from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt
 from streamgauge.results.report.degrees import comparisons, out_of_order_percent
+from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 

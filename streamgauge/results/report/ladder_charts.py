@@ -12,8 +12,9 @@ from scipy.special import stdtrit
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import CONFIDENCE
 from streamgauge.records.measurement import Window
-from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
+from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
+from streamgauge.results.report.formatting import MISSING, between, count, number, share
 from streamgauge.results.report.model import estimates
 from streamgauge.results.report.run_records import CellRecord
 

@@ -7,21 +7,9 @@ from collections.abc import Iterable
 from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Cell,
-    Outcome,
-    Section,
-    State,
-    Table,
-    Text,
-    between,
-    count,
-    number,
-    percent,
-    share,
-)
+from streamgauge.results.report.blocks import Cell, Outcome, Section, State, Table, Text
 from streamgauge.results.report.degrees import comparisons, wanted
+from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from streamgauge.results.report.blocks import Cell, Hole, Note, Section, between, share
+from streamgauge.results.report.blocks import Cell, Hole, Note, Section
 from streamgauge.results.report.costs import Costs, chart, ends_of
 from streamgauge.results.report.degrees import at_own_rate, latency_ms, line_of
+from streamgauge.results.report.formatting import between, share
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: the page of what disorder costs, beside this one

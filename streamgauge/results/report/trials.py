@@ -14,7 +14,7 @@ from streamgauge.records.trial import (
     SystemFigures,
     TrialResult,
 )
-from streamgauge.results.report.blocks import MISSING, Cell, Chart, Table, count, number
+from streamgauge.results.report.blocks import Cell, Chart, Table
 from streamgauge.results.report.charts import (
     BLUE,
     DASHES,
@@ -30,6 +30,7 @@ from streamgauge.results.report.charts import (
     figure,
     line,
 )
+from streamgauge.results.report.formatting import MISSING, count, number
 from streamgauge.results.report.run_records import load_text
 
 #: most points of a line: more look alike on a screen
