@@ -17,17 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import (
-    DAG,
-    Asset,
-    Param,
-    TaskGroup,
-    TriggerRule,
-    XComArg,
-    get_current_context,
-    task,
-    task_group,
-)
+from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, get_current_context, task, task_group
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.definitions.template import literal
