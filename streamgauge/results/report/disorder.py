@@ -187,7 +187,7 @@ def _why(run: LatencyRun) -> str:
         return "its answer was wrong"
     if not run.valid:
         return "it is invalid"
-    return "it did not settle" if not run.is_settled else "no row was emitted"
+    return "it did not settle" if run.doubt else "no row was emitted"
 
 
 def _loads(costs: Costs) -> list[tuple[str, Run]]:

@@ -335,14 +335,10 @@ def _shown_plan(search: SearchAnswer | None, windows: list[MeasuredWindow], tria
     return windows[-1].plan if windows else trials[-1].plan if trials else None
 
 
-def load_of(run: LatencyRun) -> str:
-    """Names the load of a latency run."""
-    return load_text(run.fraction, run.rate_events_per_s, run.common)
-
-
-def load_text(fraction: float, rate: float, common: bool) -> str:
-    """Names a load: a fraction of the cell's rate, or the events/s that all cells were offered."""
-    return f"{rate:,.0f}\u00a0/s".replace(",", "\u202f") if common else f"{100 * fraction:.4g}\u202f%"
+def load_of(run: LatencyRun | LatencyTrial) -> str:
+    """Names the load of a latency run: a fraction of the cell's rate, or the events/s that all cells were offered."""
+    rate = f"{run.rate_events_per_s:,.0f}\u00a0/s".replace(",", "\u202f")
+    return rate if run.common else f"{100 * run.fraction:.4g}\u202f%"
 
 
 def one_line(text: str | None) -> str:

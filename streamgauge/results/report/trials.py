@@ -31,7 +31,7 @@ from streamgauge.results.report.charts import (
     line,
 )
 from streamgauge.results.report.formatting import MISSING, count, number
-from streamgauge.results.report.run_records import load_text
+from streamgauge.results.report.run_records import load_of
 
 #: most points of a line: more look alike on a screen
 MOST_POINTS = 200
@@ -65,12 +65,7 @@ def said(trial: TrialResult) -> str:
 
 def name_of(trial: TrialResult, nth: int) -> str:
     """Names a proof trial by its number, a latency run by its fraction of the rate."""
-    return load_of_trial(trial) if isinstance(trial, LatencyTrial) else f"proof\u00a0{nth}"
-
-
-def load_of_trial(trial: LatencyTrial) -> str:
-    """Names the load of a latency run by its line of the log."""
-    return load_text(trial.fraction, trial.rate_events_per_s, trial.common)
+    return load_of(trial) if isinstance(trial, LatencyTrial) else f"proof\u00a0{nth}"
 
 
 def system_of(trial: TrialResult) -> SystemFigures:
@@ -223,7 +218,7 @@ def _offsets(offsets: Iterable[tuple[int, int]]) -> str:
 
 def split(runs: Sequence[LatencyTrial]) -> Chart:
     """Charts the mean latency in parts, one bar for each run."""
-    whole = [(load_of_trial(run), run.details.get("latency_split_ns", {})) for run in runs]
+    whole = [(load_of(run), run.details.get("latency_split_ns", {})) for run in runs]
     traces: list[Trace] = []
     parts = _parts(runs)
     for part, (name, colour, pattern) in parts.items():
@@ -267,7 +262,7 @@ def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
         points = thinned(_split_points(run))
         for at_s, ns in points:
             cells = (number(_ms(ns.get(part))) for part in parts)
-            rows.append([load_of_trial(run), number(at_s), *cells])
+            rows.append([load_of(run), number(at_s), *cells])
         for part, (name, colour, _) in parts.items() if run is shown else ():
             y = [_ms(ns.get(part)) for _, ns in points]
             if any(value is not None for value in y):
@@ -277,7 +272,7 @@ def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
                          hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
                 )  # fmt: skip
     return Chart(
-        f"Parts of the latency over time, at {load_of_trial(shown)}",
+        f"Parts of the latency over time, at {load_of(shown)}",
         figure(
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,

@@ -41,7 +41,7 @@ def _predicted(record: CellRecord) -> Table:
         if model and model.batch_cost_s is not None:
             age = model.age_at(run.rate_events_per_s)
             predicted = "does not settle" if age is None else number(age)
-        settled: Cell = Text("settled", "good") if run.is_settled else _validity(run)
+        settled: Cell = _validity(run) if run.doubt else Text("settled", "good")
         rows.append(
             [
                 load_of(run),
