@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from streamgauge import config
@@ -103,8 +101,3 @@ def _ended(benchmark: config.Benchmark, store: Store, run_id: str, *, failed: bo
     tell(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
     tell(f"page: {page}" if page.exists() else f"no page was made; see the logs in {directory}")
     return int(failed)
-
-
-def new_name(benchmark: config.Benchmark) -> str:
-    """A name for a new run, which no other has."""
-    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
