@@ -89,7 +89,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     for change in curve.changes:
         outcome, step = change.outcome, change.step
         reason = f"{_signed(step.magnitude)} since {_date(change.point)} {_range(step.interval)}"
-        reason += f"confidence {step.confidence:.2%}; {_limits(curve)}{outcome}"
+        reason += f"confidence {step.confidence:.2%}; {_limits(curve)}; {outcome}"
         if outcome == "regression":
             reason += f"; to accept it: streamgauge results accept {curve.head.key} --reason …"
         lines.append((_state(curve, step.magnitude, outcome), what, reason))
@@ -99,7 +99,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
 def _limits(curve: Curve) -> str:
     """The noise floor and the detectable change, as shown beside every verdict."""
     floor = f"noise floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    return f"{floor}detectable {share(_rounded(curve.detectable))}; "
+    return f"{floor}detectable {share(_rounded(curve.detectable))}"
 
 
 def _state(curve: Curve, magnitude: float, outcome: str) -> State:
@@ -139,9 +139,8 @@ def _unit(curve: Curve) -> str:
 
 def _limits_cell(curve: Curve) -> str:
     """The noise, the floor of an A/A run if there is one, the detectable change, and what is missing."""
-    floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    noise = f"{share(_rounded(curve.look.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
-    return "; ".join(filter(None, (noise, _missing(curve))))
+    limits = _limits(curve).removeprefix("noise ")  # which the heading says
+    return "; ".join(filter(None, (share(_rounded(curve.look.noise)), limits, _missing(curve))))
 
 
 def _missing(curve: Curve) -> str:

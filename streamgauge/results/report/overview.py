@@ -106,6 +106,7 @@ def _cells(cells: list[CellRecord]) -> Table:
     for record in cells:
         cell, (limit, meaning) = record.cell, limited_by(record.search)
         top = record.top_run
+        covers = f"of {record.interval_of}".replace(" ", "\u00a0") if record.interval_of else ""
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
@@ -113,7 +114,7 @@ def _cells(cells: list[CellRecord]) -> Table:
                 cell.system,
                 _rate(record) if record.rate else _no_rate(record),
                 record.claim.kind if record.search else MISSING,
-                " ".join([between(record.interval), *_covers(record)]),
+                f"{between(record.interval)} {covers}".rstrip(),
                 Text(limit, hint=meaning) if limit else MISSING,
                 f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING,
                 output(record) if record.search else MISSING,
@@ -133,11 +134,6 @@ def _comparisons(compared: list[Comparison]) -> Table:
         rows.append([*names, *shown, one.blocks, one.processes, one.reason or MISSING])
     columns = ["experiment", "against", "workload", "system", "metric", "ratio", "90\u202f% from", "to"]
     return Table([*columns, "blocks", "processes", "not known because"], rows, "Comparisons", cards=True)
-
-
-def _covers(record: CellRecord) -> list[str]:
-    """Coverage of the interval in one line; an empty list without an interval."""
-    return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
 
 
 def output(record: CellRecord) -> Text:
