@@ -309,7 +309,8 @@ def ran(
     name = run_id or new_name(benchmark)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
-            code = dag_run.run(file, benchmark, store, overrides, run_id=name, master=master, only=only, alone=alone)
+            one = dag_run.BenchmarkRun(file, benchmark, store, overrides, name, master)
+            code = dag_run.run(one, only=only, alone=alone)
         except KeyboardInterrupt:
             code = STOPPED
         if code == STOPPED and not alone:
