@@ -71,9 +71,9 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         for scope, members in groupby(stages, key=lambda stage: stage.scope):
             if scope == "benchmark":
                 for stage in members:
-                    made = stage_task(stage, benchmark, file, {})
-                    _after(made, [producers[kind] for kind in stage.reads if kind in producers])
-                    producers[stage.writes] = made
+                    operator = stage_task(stage, benchmark, file, {})
+                    _after(operator, [producers[kind] for kind in stage.reads if kind in producers])
+                    producers[stage.writes] = operator
                 continue
             inside = list(members)
             before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
@@ -95,7 +95,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             )
             _after(producers["notice"], [producers["judgements"]])
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
-        _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
+        _after(finish, _unique(producer for kind, producer in producers.items() if kind != "source"))
     return dag
 
 
@@ -160,10 +160,10 @@ def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Pat
     """Task group that runs the stages in order, once per scope: a failure stops only the stages of its own scope."""
 
     def body(scope: Any) -> None:
-        made: dict[str, StageOperator] = {}
+        operators: dict[str, StageOperator] = {}
         for stage in stages:
-            made[stage.writes] = stage_task(stage, benchmark, file, scope)
-            _after(made[stage.writes], [made[kind] for kind in stage.reads if kind in made])
+            operators[stage.writes] = stage_task(stage, benchmark, file, scope)
+            _after(operators[stage.writes], [operators[kind] for kind in stage.reads if kind in operators])
 
     return task_group(group_id=name)(body).expand(scope=scopes)
 

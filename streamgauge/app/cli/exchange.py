@@ -43,8 +43,8 @@ def export(
     index, wanted, moment = existing(artifacts, database), filters_of(where), moment_of(since)
     rows = index.results(since=moment, **wanted)
     if form != "rows":
-        said, facts = _exchanged(form, rows, out)
-        tell(said, facts, as_json)
+        line, facts = _exchanged(form, rows, out)
+        tell(line, facts, as_json)
         return
     runs = {name: value for name, value in wanted.items() if name in ("benchmark", "run_id")}
     compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)

@@ -92,9 +92,9 @@ def _over_wire(asked: System, wanted: Wanted, chosen: Sequence[Query]) -> Iterat
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         place = Path(scratch)
-        made = _made(wanted, place)
+        events = _made(wanted, place)
         with started(asked, place / asked.name) as system:
-            yield from run_over_wire(system, made, chosen, place / "asked")
+            yield from run_over_wire(system, events, chosen, place / "asked")
 
 
 def _records(
@@ -105,15 +105,15 @@ def _records(
     from streamgauge.catalog import preflight
     from streamgauge.streams.stages.session import batch_session, end
 
-    made = None
+    events = None
     preflight.check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         for mode in modes:
             spark = batch_session(f"nexmark {mode}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
             try:
-                made = made or _made(wanted, Path(scratch))
-                yield from run_suite(spark, made, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
+                events = events or _made(wanted, Path(scratch))
+                yield from run_suite(spark, events, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
             finally:
                 end(spark)
 

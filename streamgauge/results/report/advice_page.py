@@ -34,25 +34,25 @@ def write(advice: Advice, source: str, path: Path, measured: MeasuredTrade | Non
 
 
 def _sections(advice: Advice) -> list[Section]:
-    made = [
+    sections = [
         Section("trade", "Delay and loss", "A longer delay loses less, and answers later.", advice_charts.trade(advice))
     ]
     if advice.lines:
         code: list[Block] = [block for one in advice.lines for block in (Note(one.engine), Code(one.text))]
-        made.insert(0, Section("lines", "Lines of code", "They set the delay in a job.", code))
+        sections.insert(0, Section("lines", "Lines of code", "They set the delay in a job.", code))
     if advice.rules:
         tests = [table(words.rules(advice)), *advice_charts.tests(advice)]
-        made.append(Section("rules", "Rules and their tests", words.tests(advice), tests))
+        sections.append(Section("rules", "Rules and their tests", words.tests(advice), tests))
     if advice.engines:
         lead = "What each engine loses by its own rule, at the stream's own speed."
         rules = {one.engine: one.rule for one in advice.engines}
         notes: list[Block] = [Note(f"{engine}: {rule}") for engine, rule in rules.items()]
-        made.append(Section("engines", "Engines", lead, [table(words.engines(advice)), *notes]))
+        sections.append(Section("engines", "Engines", lead, [table(words.engines(advice)), *notes]))
     if advice.by_part:
         more = len(advice.by_part) - _PARTS
         rest = [Note(f"{more:,} more parts are in --json.")] if more > 0 else []
-        made.append(Section("parts", "Parts", words.parts(advice), [table(words.by_part(advice, _PARTS)), *rest]))
-    made.append(Section("curve", "Delays", "With a watermark after each event.", [table(words.curve(advice))]))
+        sections.append(Section("parts", "Parts", words.parts(advice), [table(words.by_part(advice, _PARTS)), *rest]))
+    sections.append(Section("curve", "Delays", "With a watermark after each event.", [table(words.curve(advice))]))
     if advice.hints:
-        made.append(Section("hints", "Hints", blocks=[Note(hint.text) for hint in advice.hints]))
-    return made
+        sections.append(Section("hints", "Hints", blocks=[Note(hint.text) for hint in advice.hints]))
+    return sections

@@ -71,8 +71,8 @@ def _outcome(curves: list[Curve]) -> Outcome:
         return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
-    said = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
-    return Outcome(state, said, problems)
+    sentence = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
+    return Outcome(state, sentence, problems)
 
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:

@@ -175,16 +175,16 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
     """Lists the doubts of searches; cells with the same doubt share a line, and plain remarks come last."""
-    said: dict[tuple[State, str], list[str]] = {}
+    names_of: dict[tuple[State, str], list[str]] = {}
     for record in cells:
         claim, name = record.claim.sentence, record.cell.name
         if record.rate and not record.proven:
-            said.setdefault(("open", claim), []).append(name)
+            names_of.setdefault(("open", claim), []).append(name)
         for doubt in record.search.doubts if record.search else ():
             if doubt.sentence not in claim:
-                said.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
+                names_of.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
     lines: list[tuple[State, str, str]] = [
-        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in said.items()
+        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in names_of.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
 

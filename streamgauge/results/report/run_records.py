@@ -226,8 +226,8 @@ class Records:
     @cached_property
     def environments(self) -> list[Environment]:
         """Distinct environments (machine and software) in which stages ended well; usually one."""
-        told = [stage.environment for stage in self.stages if stage.environment]
-        return [one for number, one in enumerate(told) if one not in told[:number]]
+        known = [stage.environment for stage in self.stages if stage.environment]
+        return [one for number, one in enumerate(known) if one not in known[:number]]
 
     def relative(self, text: str) -> str:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""

@@ -136,7 +136,7 @@ def counted(trials: Sequence[TrialResult]) -> Table:
     """Table of each trial's events in and out, as driver and system counted them."""
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
-        details, seen, check = trial.details, trial.observation, trial.check or Compared(wrong=None)
+        details, observation, check = trial.details, trial.observation, trial.check or Compared(wrong=None)
         batches = system_of(trial).get("batches")
         dropped = None if batches is None else sum(batch.get("dropped", 0) for batch in batches)
         speed = next((driver["stream_seconds_per_second"] for driver in details.get("drivers", [])), None)
@@ -145,7 +145,7 @@ def counted(trials: Sequence[TrialResult]) -> Table:
             [
                 name_of(trial, nth),
                 number(trial.rate_events_per_s),
-                *(count(value) for value in (seen.offered, seen.taken, details.get("emitted"))),
+                *(count(value) for value in (observation.offered, observation.taken, details.get("emitted"))),
                 count(check.get("expected_late")),
                 "unchecked" if reported is None and "reported_late" in check else count(reported),
                 check.get("late_counted") or MISSING,
