@@ -135,8 +135,7 @@ class Section:
     lead: str = ""
     blocks: list[Block] = field(default_factory=list)
     parts: list[Section] = field(default_factory=list)
-    folded: str = ""
-    """of a part: if set, all but its first block stand below this line, which a phone shows closed"""
+    folded: str = ""  # of a part: if set, all but its first block stand below this line, which a phone shows closed
 
 
 @dataclass(frozen=True)
