@@ -137,8 +137,4 @@ def _likeness(alike: Likeness, tick: Tick) -> Table:
 
 def _row(one: Expectation) -> list[Cell]:
     result = Text("passed", "good") if one.success else Text("failed", "bad")
-    observed = one.observed
-    if isinstance(observed, dict):
-        observed = ", ".join(f"{name} {value}" for name, value in observed.items())
-    shown = "" if observed is None else str(observed)
-    return [Text(one.name.replace("_", " "), hint=one.note), result, shown]
+    return [Text(one.name.replace("_", " "), hint=one.note), result, one.text]
