@@ -11,7 +11,7 @@ from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import Look, Rerun, Step
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import History
+from streamgauge.results.index.result_index import History
 from streamgauge.stats.changes import ALPHA, SEGMENT, find
 from streamgauge.stats.outcomes import Change, Found
 from streamgauge.stats.suspects import suspects

@@ -1,4 +1,4 @@
-"""The page of an advice: how long a job shall wait for late events, and what each delay loses."""
+"""The page of an advice, and the section of a run's page: how long to wait for late events, what each delay loses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from streamgauge.base.units import moment
 from streamgauge.records.advice import Advice, MeasuredTrade
 from streamgauge.results.report import advice_charts, advice_measured
 from streamgauge.results.report.advice_charts import table
-from streamgauge.results.report.blocks import Block, Code, Note, Outcome, Section
+from streamgauge.results.report.blocks import Block, Code, Hole, Note, Outcome, Section
 from streamgauge.results.report.layout import fill, publish
+from streamgauge.results.report.run_records import Records
 from streamgauge.streams.advice import words
 
 #: most parts that are shown
@@ -56,3 +57,18 @@ def _sections(advice: Advice) -> list[Section]:
     if advice.hints:
         sections.append(Section("hints", "Hints", blocks=[Note(hint.text) for hint in advice.hints]))
     return sections
+
+
+def section(records: Records) -> Section:
+    blocks = list[Block]()
+    for workload in records.benchmark.workloads:
+        advice = records.advice(workload.name)
+        if advice is None:
+            why = records.why(records.status("advice", workload=workload.name))
+            blocks.append(Hole(f"No advice on {workload.name}", why))
+            continue
+        blocks.append(Note(f"{workload.name}: {words.of_workload(advice)}"))
+        if advice.rules:
+            blocks += [*advice_charts.trade(advice), table(words.rules(advice)), *advice_charts.tests(advice)]
+    lead = "How long each workload shall wait for late events of the source, and whether its own watermark is enough."
+    return Section("advice", "Watermark delay", lead, blocks)
