@@ -37,8 +37,14 @@ from streamgauge.config.streams import Output
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
-#: of every task
-DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
+#: of every DAG
+SETTINGS: dict[str, Any] = {
+    "catchup": False,
+    "max_active_runs": 1,
+    "is_paused_upon_creation": False,
+    "auto_register": False,
+    "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
+}
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -55,16 +61,12 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages, dag_id),
         schedule=benchmarks.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        auto_register=False,
         tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
         user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
         dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        default_args=DEFAULTS,
+        **SETTINGS,
     ) as dag:
         experiments = plan_task("plan", file, "experiment")
         producers: dict[str, Any] = {"source": experiments}
