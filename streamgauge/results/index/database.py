@@ -19,8 +19,6 @@ from streamgauge.base.shipped import INSTALL
 
 #: raise it when a table changes: tables with another number are refused, and made again from the records
 SCHEMA = "0006"
-#: of tables that Alembic made, which kept their number in a table of its own
-BEFORE = "0005"
 metadata = sa.MetaData()
 
 schema = sa.Table("schema_number", metadata, sa.Column("number", sa.String(8), primary_key=True))
@@ -168,8 +166,6 @@ def schema_of(connection: sa.Connection) -> str | None:
     """
     tables = set(sa.inspect(connection).get_table_names())
     missing = metadata.tables.keys() - tables
-    if missing == {schema.name} and "alembic_version" in tables:
-        return BEFORE
     if not missing:
         return connection.execute(sa.select(schema.c.number)).scalar()
     if len(metadata.tables) - len(missing) > 1 and (file := file_of(connection.engine)):
