@@ -115,11 +115,12 @@ def _summary(curves: list[Curve]) -> Section:
     for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
         head = curve.head
+        unit = "µs" if head.unit == "us" else head.unit
         rows.append([
             f"{head.benchmark} {head.workload}, {head.experiment}",
             Text(curve.label, hint=head.machine_text), for_people(head.metric),
             _changed(curve, len(changes), _worst(curve)), _spark(curve),
-            marked(last.value, last.claim, _unit(curve)) if last else MISSING, _limits_cell(curve),
+            marked(last.value, last.claim, unit) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
     columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
@@ -131,10 +132,6 @@ def _summary(curves: list[Curve]) -> Section:
         "would show. Missing: void figures, and gaps, which are pauses longer than usual.",
         blocks,
     )
-
-
-def _unit(curve: Curve) -> str:
-    return "µs" if curve.head.unit == "us" else curve.head.unit
 
 
 def _limits_cell(curve: Curve) -> str:

@@ -112,7 +112,7 @@ def _cells(cells: list[CellRecord]) -> Table:
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                _rate(record) if record.rate else _no_rate(record),
+                _rate(record),
                 record.claim.kind if record.search else MISSING,
                 f"{between(record.interval)} {covers}".rstrip(),
                 Text(limit, hint=meaning) if limit else MISSING,
@@ -143,10 +143,8 @@ def output(record: CellRecord) -> Text:
 
 
 def _rate(record: CellRecord) -> Text:
-    return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
-
-
-def _no_rate(record: CellRecord) -> Text:
+    if record.rate:
+        return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
     status = record.search_status
     state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended without one
     return Text(MISSING, state, hint=status.reason or record.claim.sentence)
