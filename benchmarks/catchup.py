@@ -20,8 +20,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from streamgauge.bench.faults.course import looks
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
-from streamgauge.bench.measurements.catchup.stage import is_over, live_of, looks
+from streamgauge.bench.measurements.catchup.stage import is_over, live_of
 from streamgauge.bench.search.behaviour import HICCUP, Behaviour
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.bench.search.simulate import VirtualProcess

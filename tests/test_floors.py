@@ -151,7 +151,6 @@ ALLOWED_NAMES = {
     "bench/measure/calibrate.py": "calibrates the instrument, which is the engine known",
     "bench/answers/systems.py": "names the suite's systems, which `--system` takes",
     "app/cli/nexmark.py": "one of those is the default",
-    "app/cli/hard.py": "one of those is the default",
     # the Spark on which our own stages run, which is no engine under test
     "app/airflow/home.py": "a connection's type",
     "base/environment.py": "a version of our own software",

@@ -226,6 +226,17 @@ def small_text(path: Path, encoding: str = "utf-8", most_bytes: int = 64 << 20) 
     return path.read_text(encoding=encoding)
 
 
+def text_of_user(path: Path) -> str:
+    """Text of a small file that a user names. Raises UserError if there is none, or none that can be read as UTF-8."""
+    try:
+        return small_text(path, "utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8 text"
+        raise UserError(f"{path}: cannot be read: {reason}") from None
+
+
 def _require_regular(mode: int, path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -5,14 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    create_model,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_model, model_serializer, model_validator
 
 from streamgauge.bench.measurements import MEASUREMENTS, Section, UncheckedSection, refusal, section_model
 from streamgauge.config import mistakes

@@ -21,6 +21,13 @@ class Expectation(Part):
     success: bool
     observed: JsonValue
 
+    @property
+    def text(self) -> str:
+        """Words for what was observed; empty if nothing is known."""
+        if isinstance(self.observed, dict):
+            return ", ".join(f"{name} {value}" for name, value in self.observed.items())
+        return "" if self.observed is None else str(self.observed)
+
 
 class Disorder(Part):
     """Disorder of a stream by part. Delays in ticks, bursts in events."""

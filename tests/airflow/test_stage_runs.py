@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamgauge.app.airflow import progress, stage_runs
-from streamgauge.app.airflow.stage_runs import tasks, together
+from streamgauge.app.airflow.stage_runs import BenchmarkRun, tasks, together
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
@@ -96,7 +96,7 @@ def test_a_stage_that_is_done_is_left_out_with_the_same_settings_alone(
         monkeypatch.setattr(stage_runs, "_submitted", submit)
         monkeypatch.setattr(stage_runs, "relay", lambda *_: None)
         file = tmp_path / "b.yaml"
-        assert stage_runs.run(file, benchmark, Store(tmp_path), {}, only="analyze", run_id="r", claim={}) == 0
+        assert stage_runs.run(BenchmarkRun(file, benchmark, Store(tmp_path), {}, "r"), "analyze", {}) == 0
         return list(submitted)
 
     assert run(BENCHMARK) == ["ingest", "analyze"]

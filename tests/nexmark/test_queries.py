@@ -22,12 +22,12 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
+from streamgauge.bench.answers import systems
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, make_events, wanted_stream
 from streamgauge.bench.answers.hard_queries import offered
 from streamgauge.bench.answers.in_session import in_batch, in_streaming, stream
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
 from streamgauge.bench.answers.record import short
-from streamgauge.bench.answers.systems import system
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
 from streamgauge.bench.engines.spark.finite import FiniteRun
@@ -101,7 +101,7 @@ def test_streaming_answers_as_batch_without_exactly_what_came_too_late(
     batches = 4 if short(query) == "q7" else 3 if short(query) in LOSING else 2
     (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=batches)
     assert (record.status, record.why) == ("correct", None)
-    whole = size_and_hash(ask(standard(query, 5000), (events.plain,) * query.streams), query.rule)
+    whole = size_and_hash(ask(standard(query), (events.plain,) * query.streams), query.rule)
     if short(query) in LOSING:
         assert record.late_drops_expected == record.late_drops_reported != 0
         assert (record.rows, record.hash) != whole or short(query) == "q8"
@@ -121,7 +121,7 @@ def test_on_ordered_events_streaming_answers_as_duckdb_and_loses_nothing(
     """
     (streaming,) = run_suite(spark, ordered, [query], "streaming", tmp_path, batches=2)
     assert (streaming.status, streaming.why) == ("correct", None)
-    whole = size_and_hash(ask(standard(query, 5000), (ordered.plain,) * query.streams), query.rule)
+    whole = size_and_hash(ask(standard(query), (ordered.plain,) * query.streams), query.rule)
     assert (streaming.rows, streaming.hash) == whole
     assert (streaming.late_drops_expected, streaming.late_drops_reported) == (0, 0)
     assert streaming.rows
@@ -140,7 +140,7 @@ def logs(events: Events, streams: int) -> list[BatchLog]:
 def test_the_rule_drops_nothing_of_ordered_events_and_some_of_disordered_ones(
     events: Events, ordered: Events, query: Any
 ) -> None:
-    spec = standard(query, 5000)
+    spec = standard(query)
     rules = queries.rules(spec)
     wanted = expectation(ordered.rows, logs(ordered, query.streams), spec, rules)
     assert (wanted.late, wanted.wrong_watermark) == (0, None)
@@ -165,7 +165,7 @@ def test_joins_forget_and_still_answer_right_when_the_wait_is_short(spark: Any, 
     (query,) = chosen("q23")
     (record,) = run_suite(spark, events, [query], "streaming", tmp_path, batches=4, wait_us=7_000_000)
     assert (record.status, record.why) == ("correct", None)
-    assert 0 < (record.rows or 0) < ask(standard(query, 5000), (events.plain,) * query.streams).num_rows
+    assert 0 < (record.rows or 0) < ask(standard(query), (events.plain,) * query.streams).num_rows
 
 
 @pytest.mark.spark
@@ -181,7 +181,7 @@ def test_the_second_join_judges_persons_by_a_watermark_that_lags_unless_all_shar
     A batch has 10 s. It is judged by its own watermark where all share one, and else by that of the batch before.
     """
     (query,) = chosen("q23")
-    spec, table = replace(standard(query, 5000), window_us=2_000_000), ordered.plain
+    spec, table = replace(standard(query), window_us=2_000_000), ordered.plain
     late = late_s * COUNT // 100 * pc.equal(table["kind"], "person").to_numpy().astype(int)
     order = np.argsort(np.arange(COUNT) + late, kind="stable")
     moved = Events(offered(table.take(pa.array(order))))
@@ -268,7 +268,7 @@ def test_the_oracle_catches(
 ) -> None:
     name, old, new = MUTANTS[mutant]
     (query,) = chosen(name)
-    spec, place, places = standard(query, 5000), Path(queries.__file__).parent / "nexmark", 0
+    spec, place, places = standard(query), Path(queries.__file__).parent / "nexmark", 0
     for file in ("events", queries.place(spec).split(":")[0].rsplit(".", 1)[1]):
         text = (place / f"{file}.py").read_text()
         places += text.count(old)
@@ -284,7 +284,7 @@ def test_the_oracle_catches(
 @pytest.mark.spark
 def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: Events, tmp_path: Path) -> None:
     (query,) = chosen("q7")
-    spec = standard(query, 5000)
+    spec = standard(query)
     run = stream(spark, spec, events.batches(2), tmp_path)
     wanted = expectation(events.rows, run.logs(), spec, queries.rules(spec))
     found = size_and_hash(run.output, query.rule)
@@ -297,7 +297,7 @@ def test_an_answer_that_lost_one_late_row_too_many_is_wrong(spark: Any, events: 
 
 @pytest.mark.spark
 def test_one_query_that_fails_leaves_a_hole_and_stops_no_other(spark: Any, events: Events, tmp_path: Path) -> None:
-    hdfs = system("spark-hdfs")
+    (hdfs,) = (systems.conf(one) for one in systems.SYSTEMS if one.name == "spark-hdfs")
     records = list(run_suite(spark, events, chosen("q18,q2"), "streaming", tmp_path, batches=1, conf=hdfs))
     assert [(record.query, record.status) for record in records] == [("q18", "unsupported"), ("q2", "correct")]
     assert "RocksDB" in str(records[0].why)
@@ -348,7 +348,7 @@ def test_rows_of_the_registry_are_whole() -> None:
         assert set(query.columns) <= set(NEXMARK)
         assert all((query.features, query.title, query.asks, query.contributors))
         assert (place / f"{short(query)}.sql").exists()
-        assert callable(loaded(queries.place(standard(query, 5000)), query.name))
+        assert callable(loaded(queries.place(standard(query)), query.name))
         assert workloads.find(query.name) is query
 
 
@@ -365,8 +365,8 @@ def test_q0_q5_q7_and_q8_can_be_searched_and_what_is_compared_otherwise_cannot()
 def test_unknown_names_are_told_in_one_line() -> None:
     with pytest.raises(UserError, match="--queries: found 'q24', allowed: all, or some of q0,q1,"):
         chosen("q5,q24")
-    with pytest.raises(UserError, match="--system: found 'flink', allowed: spark, "):
-        system("flink")
+    with pytest.raises(UserError, match="--system: found 'flunk', allowed: spark, "):
+        systems.named("flunk")
     assert chosen("q7,q5,q7") == (QUERIES[7], QUERIES[5])
 
 

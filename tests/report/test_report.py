@@ -12,9 +12,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.validation import Likeness
 from streamgauge.results.report import build, layout
-from streamgauge.results.report.blocks import MISSING, Note, Outcome, Section, Table, Text
+from streamgauge.results.report.blocks import Note, Outcome, Section, Table, Text
 from streamgauge.results.report.charts import edges, steps
 from streamgauge.results.report.experiments import _likeness
+from streamgauge.results.report.formatting import MISSING
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.keys import profile_key
 from tests.example_run import (

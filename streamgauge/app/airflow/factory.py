@@ -17,17 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import (
-    DAG,
-    Asset,
-    Param,
-    TaskGroup,
-    TriggerRule,
-    XComArg,
-    get_current_context,
-    task,
-    task_group,
-)
+from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, get_current_context, task, task_group
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.definitions.template import literal
@@ -47,8 +37,14 @@ from streamgauge.config.streams import Output
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
-#: of every task
-DEFAULTS = {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)}
+#: of every DAG
+SETTINGS: dict[str, Any] = {
+    "catchup": False,
+    "max_active_runs": 1,
+    "is_paused_upon_creation": False,
+    "auto_register": False,
+    "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
+}
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -65,25 +61,21 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages, dag_id),
         schedule=benchmarks.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        auto_register=False,
         tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
         user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
         dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        default_args=DEFAULTS,
+        **SETTINGS,
     ) as dag:
         experiments = plan_task("plan", file, "experiment")
         producers: dict[str, Any] = {"source": experiments}
         for scope, members in groupby(stages, key=lambda stage: stage.scope):
             if scope == "benchmark":
                 for stage in members:
-                    made = stage_task(stage, benchmark, file, {})
-                    _after(made, [producers[kind] for kind in stage.reads if kind in producers])
-                    producers[stage.writes] = made
+                    operator = stage_task(stage, benchmark, file, {})
+                    _after(operator, [producers[kind] for kind in stage.reads if kind in producers])
+                    producers[stage.writes] = operator
                 continue
             inside = list(members)
             before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
@@ -105,7 +97,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             )
             _after(producers["notice"], [producers["judgements"]])
         finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
-        _after(finish, _unique(made for kind, made in producers.items() if kind != "source"))
+        _after(finish, _unique(producer for kind, producer in producers.items() if kind != "source"))
     return dag
 
 
@@ -170,10 +162,10 @@ def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Pat
     """Task group that runs the stages in order, once per scope: a failure stops only the stages of its own scope."""
 
     def body(scope: Any) -> None:
-        made: dict[str, StageOperator] = {}
+        operators: dict[str, StageOperator] = {}
         for stage in stages:
-            made[stage.writes] = stage_task(stage, benchmark, file, scope)
-            _after(made[stage.writes], [made[kind] for kind in stage.reads if kind in made])
+            operators[stage.writes] = stage_task(stage, benchmark, file, scope)
+            _after(operators[stage.writes], [operators[kind] for kind in stage.reads if kind in operators])
 
     return task_group(group_id=name)(body).expand(scope=scopes)
 

@@ -143,11 +143,11 @@ def apprised(variable: str, state: str, title: str, text: str, *, markdown: bool
 def notified(settings: Notifier, notice: Notice, context: Any) -> None:
     """Tells the report by a notifier of Airflow. Raises UserError if there is none of that name."""
     module, _, name = settings.notifier.rpartition(".")
-    made = loaded(f"{module}:{name}", "no such notifier")
-    if not callable(made):
+    notifier = loaded(f"{module}:{name}", "no such notifier")
+    if not callable(notifier):
         raise UserError(f"no such notifier: {settings.notifier} is no class")
     arguments = filled(settings.arguments, "arguments")
-    made(**{key: _filled(value, notice) for key, value in arguments.items()}).notify(context)
+    notifier(**{key: _filled(value, notice) for key, value in arguments.items()}).notify(context)
 
 
 def _filled(value: Any, notice: Notice) -> Any:

@@ -45,9 +45,9 @@ def app(
     asked, beside addresses; None for any, where somebody has logged in.
     """
     root = place(artifacts)
-    made = FastAPI(openapi_url=None, dependencies=[Depends(one) for one in dependencies])
+    pages = FastAPI(openapi_url=None, dependencies=[Depends(one) for one in dependencies])
 
-    @made.middleware("http")
+    @pages.middleware("http")
     async def known_host(request: Request, go_on: RequestResponseEndpoint) -> Response:
         asked = request.headers.get("host", "")
         if hosts is not None and not is_host(asked, hosts):
@@ -55,11 +55,11 @@ def app(
             return PlainTextResponse(f"Host: found {asked[:80]!r}, allowed: an address, {allowed}", 421)
         return await go_on(request)
 
-    @made.get("/")
+    @pages.get("/")
     def runs() -> Response:
         return HTMLResponse(runs_page.render(Store(root)), headers=_HEADERS)
 
-    @made.get("/{path:path}")
+    @pages.get("/{path:path}")
     def file(path: str) -> Response:
         kind = _TYPES.get(Path(path).suffix)
         if kind is None or not is_page(path):
@@ -70,7 +70,7 @@ def app(
             raise HTTPException(404, f"{path}: no such page yet; the first page lists those that exist") from None
         return Response(content, media_type=kind, headers=_HEADERS)
 
-    return made
+    return pages
 
 
 def serve(artifacts: str | Path, host: str, port: int) -> None:
@@ -79,9 +79,9 @@ def serve(artifacts: str | Path, host: str, port: int) -> None:
     logging.getLogger("uvicorn.error").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], h11.LocalProtocolError))
     )
-    made = app(artifacts, hosts={"localhost", socket.gethostname().lower(), host.lower()})
+    pages = app(artifacts, hosts={"localhost", socket.gethostname().lower(), host.lower()})
     # its other parser keeps headers of any size
-    uvicorn.run(made, host=host, port=port, log_level="warning", http="h11", h11_max_incomplete_event_size=MAX_HEADERS)
+    uvicorn.run(pages, host=host, port=port, log_level="warning", http="h11", h11_max_incomplete_event_size=MAX_HEADERS)
 
 
 def is_host(asked: str, names: Collection[str]) -> bool:

@@ -10,16 +10,7 @@ from pathlib import Path
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from streamgauge.app.airflow import run_names
-from streamgauge.app.airflow.factory import (
-    ARTIFACTS,
-    DEFAULTS,
-    GROUPS,
-    mapped_group,
-    overrides_json,
-    plan_task,
-    stage_task,
-)
+from streamgauge.app.airflow import factory, run_names
 from streamgauge.app.airflow.run_names import PREFIX
 from streamgauge.bench.measure import timing
 from streamgauge.catalog.stages import BY_NAME, RELEASE
@@ -39,12 +30,8 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         dag_display_name=f"{benchmark.name}: release check",
         description=f"Release check: {benchmark.description}",
         doc_md=f"Streamgauge {RELEASE.does}.\n\nIt comes from `{file}`. [Pages of all runs]({PREFIX}/); the page of "
-        f"one check is also `{ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
+        f"one check is also `{factory.ARTIFACTS}/{run_names.page(dag_id, 'RUN')}`.",
         schedule=None,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        auto_register=False,
         tags=["streamgauge", "release"],
         params={
             "baseline": Param(
@@ -54,17 +41,14 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
                 proposed[-1], type="string", enum=names, title="Candidate", description="judge this system"
             ),
         },
-        user_defined_filters={
-            "overrides": overrides_json,
-            "run_name": partial(run_names.folder, dag_id),
-        },
+        user_defined_filters={"overrides": factory.overrides_json, "run_name": partial(run_names.folder, dag_id)},
         dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
-        default_args=DEFAULTS,
+        **factory.SETTINGS,
     ) as dag:
-        plan = plan_task("plan", file, "experiment")
-        ingest = stage_task(BY_NAME["ingest"], benchmark, file, {})
-        streams = mapped_group(GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
-        check = stage_task(RELEASE, benchmark, file, PAIR)
+        plan = factory.plan_task("plan", file, "experiment")
+        ingest = factory.stage_task(BY_NAME["ingest"], benchmark, file, {})
+        streams = factory.mapped_group(factory.GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
+        check = factory.stage_task(RELEASE, benchmark, file, PAIR)
         ended = task(task_id="verdict", retries=0)(verdict)("{{ run_id | run_name }}")
         plan >> ingest >> streams >> check >> ended
     return dag
@@ -72,7 +56,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
 
 def verdict(run: str) -> str:
     """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
-    folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
+    folder = factory.ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
     check = ReleaseCheck.read(folder / "release.json", "run the check again")
     if check.verdict != "go":
         raise AirflowFailException(check.line)

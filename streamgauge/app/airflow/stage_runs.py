@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from streamgauge.app.airflow.progress import Watch, relay
@@ -23,39 +25,44 @@ from streamgauge.config import Benchmark, fingerprint
 Step = tuple[Stage, dict[str, str]]
 
 
-def run(
-    file: Path,
-    benchmark: Benchmark,
-    store: Store,
-    overrides: Mapping[str, object],
-    *,
-    only: str | None,
-    run_id: str,
-    claim: Mapping[str, str],
-    master: str | None = None,
-) -> int:
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """A run of a benchmark, which begins, or goes on with what it has measured."""
+
+    file: Path
+    benchmark: Benchmark
+    store: Store
+    overrides: Mapping[str, object]  # those that are applied to the benchmark
+    run_id: str
+    master: str | None = None
+
+    @cached_property
+    def directory(self) -> Path:
+        return self.store.run(self.run_id)
+
+
+def run(one: BenchmarkRun, only: str | None, claim: Mapping[str, str]) -> int:
     """Runs the stages, one after another; returns 0, or 1 once a stage has failed.
 
     only: None runs every stage. One that this run has finished with these settings is left out; `only` always runs.
     claim: environment variables that tell a process of this run's claim.
     Raises UserError for a stage that the benchmark does not have.
     """
-    planned = tasks(benchmark, only)
-    directory = store.run(run_id)
+    planned, directory = tasks(one.benchmark, only), one.directory
     log = here(directory) / "stages.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    records, asked = RunLog(directory), fingerprint(benchmark)
-    tell(f"run {run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
-    arguments = ["--config", str(file.absolute()), "--artifacts", str(store.root), "--run-id", run_id]
-    arguments += ["--overrides", json.dumps(overrides)]
+    records, asked = RunLog(directory), fingerprint(one.benchmark)
+    tell(f"run {one.run_id}: {', '.join(dict.fromkeys(stage.name for stage, _ in planned))}; log {log}")
+    arguments = ["--config", str(one.file.absolute()), "--artifacts", str(one.store.root), "--run-id", one.run_id]
+    arguments += ["--overrides", json.dumps(one.overrides)]
     watch = Watch(None, log)
     watch.reported = {stage.attempt: stage.state for stage in records.stages()}
     for steps in together(planned):
         known = [(stage, scope, records.latest(stage.name, **scope)) for stage, scope in steps]
-        due = [one for one in known if one[0].name == only or not _is_done(one[2], asked)]
+        due = [step for step in known if step[0].name == only or not _is_done(step[2], asked)]
         if due:
             given = [[stage.job, *arguments, *stage.arguments(scope)] for stage, scope, _ in due]
-            relay(_submitted(given, master or "local[2]", log, claim), records, watch)
+            relay(_submitted(given, one.master or "local[2]", log, claim), records, watch)
         for stage, scope, last in due:
             record = records.latest(stage.name, **scope)
             if record is None or record == last:

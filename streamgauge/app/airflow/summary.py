@@ -82,8 +82,8 @@ def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
 def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
     table = Table("experiment", "target", "out of order", "achieved", "events", "sha256", title="Streams")
     for experiment in benchmark.experiments:
-        made = run_log.latest("generate", experiment=experiment.name)
-        stream = store.find("stream", made.key) if made and made.key and made.state == "done" else None
+        last = run_log.latest("generate", experiment=experiment.name)
+        stream = store.find("stream", last.key) if last and last.key and last.state == "done" else None
         if stream is None:
             table.add_row(experiment.name, experiment.wanted, "", "not made", "", "")
             continue

@@ -16,9 +16,9 @@ from streamgauge.app.airflow import home, page_server
 
 def app(prefix: str) -> FastAPI:
     """Makes the application that Airflow mounts below the prefix."""
-    made = page_server.app(home.artifacts(), [_may_see])
-    made.add_exception_handler(401, lambda request, problem: _log_in(prefix, request, problem))
-    return made
+    pages = page_server.app(home.artifacts(), [_may_see])
+    pages.add_exception_handler(401, lambda request, problem: _log_in(prefix, request, problem))
+    return pages
 
 
 def _may_see(user: Annotated[BaseUser, Depends(get_user)]) -> None:

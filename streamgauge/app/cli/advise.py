@@ -231,8 +231,8 @@ def _by_part(events: Artifact, question: Question, column: str, tick: Tick) -> t
         event_files.warn([f"no advice by {column}: found {stream.events:,} events, allowed: {by_part.MOST_EVENTS:,}"])
         return ()
     with workplace.progress(f"advising on each {column}"):
-        made = by_part.of_stream(stream, column, tick)
-    return made if len(made) > 1 else ()
+        advices = by_part.of_stream(stream, column, tick)
+    return advices if len(advices) > 1 else ()
 
 
 def _idle(profile: Profile) -> int | None:

@@ -246,24 +246,24 @@ def generate(
     if save_bad is not None:
         workplace.require_writable("--quarantine", save_bad, files)
         quarantine.require_outside(save_bad, out)
-    made = streamed(source, experiment, out, master, save_bad)
-    warn(made.doubts)
+    generated = streamed(source, experiment, out, master, save_bad)
+    warn(generated.doubts)
     if as_json:
-        typer.echo(json.dumps(vars(made)))
+        typer.echo(json.dumps(vars(generated)))
         return
-    typer.echo(f"events        {made.events:,}")
-    if made.quarantined:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.quarantine_reasons.items())
+    typer.echo(f"events        {generated.events:,}")
+    if generated.quarantined:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in generated.quarantine_reasons.items())
         hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
-        typer.echo(f"left out      {counted(made.quarantined, 'line')}: {reasons}; {hint}")
-    counts = (made.source_out_of_order, made.target_out_of_order, made.achieved_out_of_order)
+        typer.echo(f"left out      {counted(generated.quarantined, 'line')}: {reasons}; {hint}")
+    counts = (generated.source_out_of_order, generated.target_out_of_order, generated.achieved_out_of_order)
     for name, count in zip(("source", "target", "achieved"), counts, strict=True):
-        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, made.events):.4f} %)")
-    typer.echo(f"bound         {made.feasible_max:,} under this seed")
-    if made.duplicates:
-        typer.echo(f"duplicates    {counted(made.duplicates, 'more row')}")
-    typer.echo(f"sha256        {made.sha256}")
-    for file in made.files:
+        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, generated.events):.4f} %)")
+    typer.echo(f"bound         {generated.feasible_max:,} under this seed")
+    if generated.duplicates:
+        typer.echo(f"duplicates    {counted(generated.duplicates, 'more row')}")
+    typer.echo(f"sha256        {generated.sha256}")
+    for file in generated.files:
         typer.echo(f"written       {file}")
 
 
@@ -335,7 +335,7 @@ def datasets(
         tell(text.rstrip("\n"), {"name": name, "description": known.description(name), "yaml": text}, as_json)
         return
     described = {each: known.description(each) for each in known.names()}
-    tell("\n".join(f"{each}: {said}" for each, said in described.items()), {"datasets": described}, as_json)
+    tell("\n".join(f"{each}: {text}" for each, text in described.items()), {"datasets": described}, as_json)
 
 
 def warn(doubts: Iterable[str]) -> None:

@@ -43,8 +43,8 @@ def export(
     index, wanted, moment = existing(artifacts, database), filters_of(where), moment_of(since)
     rows = index.results(since=moment, **wanted)
     if form != "rows":
-        said, facts = _exchanged(form, rows, out)
-        tell(said, facts, as_json)
+        line, facts = _exchanged(form, rows, out)
+        tell(line, facts, as_json)
         return
     runs = {name: value for name, value in wanted.items() if name in ("benchmark", "run_id")}
     compared = export.comparisons(store_at(artifacts), index.results(since=moment, **runs), wanted)
@@ -102,20 +102,13 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Add figures of another tool to the index, as a run of their own; the same file adds nothing twice."""
-    from streamgauge.base.places import as_user_error, small_text
+    from streamgauge.base.places import text_of_user
     from streamgauge.catalog import results
     from streamgauge.records.result import Result
     from streamgauge.results.exchange import bencher, otava
 
-    try:
-        text = small_text(file, "utf-8-sig")
-        when = moment_of(at) or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: cannot be read: not UTF-8 text") from None
-    except OSError as problem:
-        raise as_user_error(problem, file) from None
+    text = text_of_user(file)
+    when = moment_of(at) or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     benchmark = benchmark or file.name.partition(".")[0]
     content = "\n".join((benchmark, machine, when if form == "bencher" else "", text))
     run_id = f"imported-{hashlib.sha256(content.encode()).hexdigest()[:12]}"

@@ -26,14 +26,11 @@ class FirstStreams:
     """Experiments for a source, as lines of a benchmark file, and what was measured of it in its files' order."""
 
     disorder: Disorder
-    sorted: bool
-    """the source is to be sorted by event time, as its own disorder leaves no room"""
+    sorted: bool  # the source is to be sorted by event time, as its own disorder leaves no room
     experiments: tuple[str, ...]
     names: tuple[str, ...]
-    hints: tuple[Hint, ...] | None = None
-    """hints of all events, if they were read"""
-    span: Span | None = None
-    """event times of all events, if they were read"""
+    hints: tuple[Hint, ...] | None = None  # hints of all events, if they were read
+    span: Span | None = None  # event times of all events, if they were read
 
 
 def first_streams(source: Source, looked: Sample, longest: Duration, *, small: bool | None = None) -> FirstStreams:

@@ -1,4 +1,4 @@
-"""The command nexmark: runs the suite in batch and streaming and checks every answer."""
+"""The commands nexmark and hard: ask a system suites of queries in batch and streaming, and check every answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streamgauge.config import System
 if TYPE_CHECKING:
     from streamgauge.bench.answers.finite_stream import Events, Wanted
     from streamgauge.bench.workloads import Query
-    from streamgauge.records.answers import Answer, Mode
+    from streamgauge.records.answers import Answer, HardQueries, Mode
 
 COLUMNS = ("query", "mode", "status", "rows", "hash", "seconds", "late_drops_expected", "late_drops_reported")
 SYSTEM_HELP = (
@@ -92,9 +92,9 @@ def _over_wire(asked: System, wanted: Wanted, chosen: Sequence[Query]) -> Iterat
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         place = Path(scratch)
-        made = _made(wanted, place)
+        events = _made(wanted, place)
         with started(asked, place / asked.name) as system:
-            yield from run_over_wire(system, made, chosen, place / "asked")
+            yield from run_over_wire(system, events, chosen, place / "asked")
 
 
 def _records(
@@ -105,15 +105,15 @@ def _records(
     from streamgauge.catalog import preflight
     from streamgauge.streams.stages.session import batch_session, end
 
-    made = None
+    events = None
     preflight.check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         for mode in modes:
             spark = batch_session(f"nexmark {mode}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
             try:
-                made = made or _made(wanted, Path(scratch))
-                yield from run_suite(spark, made, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
+                events = events or _made(wanted, Path(scratch))
+                yield from run_suite(spark, events, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
             finally:
                 end(spark)
 
@@ -145,3 +145,70 @@ def _only_results_on_stdout() -> Iterator[Callable[[str], None]]:
 def _line(cells: Sequence[object], why: str | None = None) -> str:
     texts = (f"{'–' if cell is None else cell!s:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
     return ("".join(texts) + (why or "")).rstrip()
+
+
+@app.command()
+def hard(
+    events: Annotated[int, typer.Option(min=10, help="number of events, one per second of event time")] = 400,
+    disorder: Annotated[
+        float, typer.Option(min=0, max=100, help="percent of the events that are delayed, drawn at random")
+    ] = 20.0,
+    system: Annotated[str, typer.Option(help=SYSTEM_HELP)] = "spark",
+    run: Annotated[str | None, typer.Option(help="a run, whose page will show the record")] = None,
+    artifacts: Artifacts = DEFAULT_ARTIFACTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
+    from streamgauge.bench.answers.record import keep, keep_hard
+    from streamgauge.bench.answers.systems import askable, conf, named
+    from streamgauge.records.answers import AnswerLine
+
+    asked = named(system)
+    directory = None if run is None else known_run(store_at(artifacts).runs(), run)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-hard-") as work:
+        if askable(asked):
+            record = _hard_on_spark(system, conf(asked), events, disorder, Path(work))
+        else:
+            record = _hard_over_wire(asked, events, disorder, Path(work))
+    if directory is not None:
+        for answer in record.queries:
+            line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events)
+            keep(directory, line)
+        keep_hard(directory, record)
+    if as_json:
+        typer.echo(json.dumps(record.to_json()))
+    else:
+        for answer in record.queries:
+            cells = "  ".join(f"{'–' if (cell := answer.fields[name]) is None else cell!s:>16}" for name in COLUMNS[1:])
+            typer.echo(f"{answer.query:18}{cells}  {answer.why or ''}".rstrip())
+        for case in record.example:
+            totals = [int(row["total"]) for row in case.batches[-1].output]
+            lost = sum(operator.dropped for batch in case.batches for operator in batch.operators)
+            typer.echo(f"{case.name:32} last result {totals}  lost or late {lost}")
+    if any(answer.status == "wrong" for answer in record.queries):
+        raise typer.Exit(1)
+
+
+def _hard_on_spark(system: str, conf: Mapping[str, str], events: int, percent: float, work: Path) -> HardQueries:
+    from streamgauge.bench.answers.hard_queries import run_example, run_hard
+    from streamgauge.streams.stages.session import batch_session, end
+
+    spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+    try:
+        record = run_hard(spark, system, percent, work, count=events, conf=conf)
+        return record.model_copy(update={"example": run_example(spark, work / "example")})
+    finally:
+        end(spark)
+
+
+def _hard_over_wire(asked: System, events: int, percent: float, work: Path) -> HardQueries:
+    from streamgauge.bench.answers.wire_suite import hard_over_wire, started
+    from streamgauge.records.answers import HardAnswer, HardQueries
+
+    with started(asked, work / asked.name) as system:
+        answers = hard_over_wire(system, events, percent / 100, work / "asked")
+        queries = tuple(HardAnswer(**answer.fields) for answer in answers)
+    return HardQueries(
+        system=asked.name, disorder_percent=percent, events=events, disorder=percent / 100,
+        longest_delay_s=3 * -(-events // 8), queries=queries, example=(),
+    )  # fmt: skip

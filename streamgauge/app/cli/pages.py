@@ -19,7 +19,7 @@ PANELS = {
     },
     "Measurements": {
         "search": "measurements", "trial": "measurements", "workloads": "measurements", "nexmark": "nexmark",
-        "hard": "hard", "calibrate": "measurements", "driver": "driving", "kafka": "kafka",
+        "hard": "nexmark", "calibrate": "measurements", "driver": "driving", "kafka": "kafka",
     },
     "Judgements": {"release-check": "releasing", "gate": "gating", "compare": "judging", "changes": "judging"},
     "Results": {"results": "results", "export": "runs", "dashboard": "results", "gc": "results"},

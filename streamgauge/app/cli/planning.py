@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -304,10 +306,11 @@ def ran(
     preflight.check(store, benchmark.source.files)
     reach.check(benchmark, store, looked, hashed=store.unhashed_bytes(benchmark.source.files) <= HASHED_AT_ONCE)
     dag_run = _airflow_runner()
-    name = run_id or dag_run.new_name(benchmark)
+    name = run_id or new_name(benchmark)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
-            code = dag_run.run(file, benchmark, store, overrides, run_id=name, master=master, only=only, alone=alone)
+            one = dag_run.BenchmarkRun(file, benchmark, store, overrides, name, master)
+            code = dag_run.run(one, only=only, alone=alone)
         except KeyboardInterrupt:
             code = STOPPED
         if code == STOPPED and not alone:
@@ -318,8 +321,7 @@ def ran(
 
 def new_name(benchmark: config.Benchmark) -> str:
     """A name for a new run, which no other has."""
-    name: str = _airflow_runner().new_name(benchmark)
-    return name
+    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 @app.command()

@@ -79,8 +79,8 @@ def release_check(
 def _show(check: ReleaseCheck) -> None:
     from streamgauge.bench.compare import release_rules
 
-    told = [one for one in check.reasons if one.kind != "performance" or not check.series]  # which have lines
-    for reason in release_rules.grouped(told):
+    shown = [one for one in check.reasons if one.kind != "performance" or not check.series]  # which have lines
+    for reason in release_rules.grouped(shown):
         typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
     for one in check.series:
         typer.echo(f"{one.state:8} {one.name}: {_beside(one)}")

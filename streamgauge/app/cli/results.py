@@ -148,11 +148,11 @@ def accept(
         author = author or getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         raise UserError("--author: this option is missing, and this user has no name; give the name here") from None
-    made = accepting.accept(
+    judgement = accepting.accept(
         store_at(artifacts), existing(artifacts, database), key, reason=reason, author=author, since=since,
     )  # fmt: skip
-    facts = {"series_key": key, "changed_at": made.changed_at, "magnitude": made.magnitude, "reason": reason}
-    tell(f"accepted {made.magnitude:+.1%} since {made.changed_at}: {reason}", facts, as_json)
+    facts = {"series_key": key, "changed_at": judgement.changed_at, "magnitude": judgement.magnitude, "reason": reason}
+    tell(f"accepted {judgement.magnitude:+.1%} since {judgement.changed_at}: {reason}", facts, as_json)
 
 
 def _tell(index: Index) -> None:

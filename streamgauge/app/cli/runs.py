@@ -152,8 +152,8 @@ def export(
     store = store_at(artifacts)
     path = known_run(store_at(artifacts).runs(), run)
     folder = out or Path(f"{run}-export")
-    made = bundle.export(of_run(path), store, path.name, folder, svg=svg)
-    tell(f"{counted(len(made), 'file')}: {folder}", {"folder": folder, "files": made}, as_json)
+    files = bundle.export(of_run(path), store, path.name, folder, svg=svg)
+    tell(f"{counted(len(files), 'file')}: {folder}", {"folder": folder, "files": files}, as_json)
 
 
 @app.command()

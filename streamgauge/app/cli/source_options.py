@@ -147,8 +147,8 @@ def spread(command: Callable[..., None], without: Collection[str] = ()) -> Calla
         parameters += held
 
     def called(**given: Any) -> None:
-        made = {name: group(**{part: given.pop(part) for part in parts}) for name, (group, parts) in groups.items()}
-        command(**made, **given)
+        values = {name: group(**{part: given.pop(part) for part in parts}) for name, (group, parts) in groups.items()}
+        command(**values, **given)
 
     # the name and the signature, from which the options are read
     described: Any = update_wrapper(called, command)

@@ -54,8 +54,8 @@ def located(name: str) -> str:
         with open(descriptor, "wb") as target:  # it is read twice, and by several processes
             shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
     except OSError as problem:
-        said = problem.strerror or problem
-        raise UserError(f"-: standard input cannot be kept in {copy}: {said}; set TMPDIR to a larger disk") from None
+        why = problem.strerror or problem
+        raise UserError(f"-: standard input cannot be kept in {copy}: {why}; set TMPDIR to a larger disk") from None
     return copy
 
 
@@ -222,7 +222,7 @@ def beside(out: Path) -> Iterator[Store]:
             yield Store(Path(folder))
         return
     scratch = out.absolute().parent / f".{out.name}.tmp-{uuid.uuid4().hex[:8]}"
-    with ExitStack() as made:
+    with ExitStack() as stack:
         try:
             if os.path.ismount(out):
                 raise UserError(
@@ -230,7 +230,7 @@ def beside(out: Path) -> Iterator[Store]:
                 )
             if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()) or out.samefile("."))):
                 raise taken(out)
-            made.enter_context(temporary_folder(scratch))
+            stack.enter_context(temporary_folder(scratch))
         except OSError as problem:
             if problem.errno == errno.ENAMETOOLONG:
                 raise UserError(

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import small_text
+from streamgauge.base.places import text_of_user
 from streamgauge.base.words import counted
 
 _DAY = 86_400.0
@@ -31,7 +31,7 @@ class History:
 
 def read_sample(path: Path) -> list[float]:
     """Reads one positive number a line; empty lines and lines that begin with # are skipped. Raises UserError."""
-    lines = enumerate(_lines(path), 1)
+    lines = enumerate(text_of_user(path).splitlines(), 1)
     numbers = [_positive(line, f"{path}:{n}") for n, line in lines if line.strip() and not line.startswith("#")]
     if not numbers:
         raise UserError(f"{path}: found no numbers, allowed: one positive number a line")
@@ -44,7 +44,7 @@ def read_history(path: Path) -> History:
     Times are ISO-8601, epoch seconds, or any rising numbers. Raises UserError.
     """
     rows: list[tuple[float, str, str, bool, int]] = []
-    for n, row in enumerate(csv.reader(_lines(path)), 1):
+    for n, row in enumerate(csv.reader(text_of_user(path).splitlines()), 1):
         if not row or row[0].startswith("#"):
             continue
         if len(row) != 2:
@@ -79,16 +79,6 @@ def _gaps(rows: list[tuple[float, str, str, bool, int]]) -> list[tuple[str, str,
         for a, b in pairwise(kept)
         if b[0] - a[0] > 1.5 * usual or any(a[0] < moment < b[0] for moment in empty)
     ]
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return small_text(path, "utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8 text"
-        raise UserError(f"{path}: cannot be read: {reason}") from None
 
 
 def _moment(text: str) -> tuple[float, bool] | None:

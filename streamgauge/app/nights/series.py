@@ -11,7 +11,7 @@ from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
 from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import Look, Rerun, Step
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import History
+from streamgauge.results.index.result_index import History
 from streamgauge.stats.changes import ALPHA, SEGMENT, find
 from streamgauge.stats.outcomes import Change, Found
 from streamgauge.stats.suspects import suspects
@@ -88,10 +88,10 @@ def searched(figures: list[Series]) -> list[Series]:
 def looks(index: Index) -> dict[str, Look]:
     """Looks of nights at each series, by its key. One with points that no night has seen yet is looked at here."""
     heads = index.series()
-    seen = index.looks()
+    stored = index.looks()
     known: dict[str, Look] = {}
     for series in (Series.of(index, head) for head in heads):
-        at, look = seen.get(series.head.key, ("", Look()))
+        at, look = stored.get(series.head.key, ("", Look()))
         is_seen = at and all(point.moment <= datetime.fromisoformat(at).timestamp() for point in series.points)
         known[series.head.key] = look if is_seen else series.look(series.changes(len(heads)))
     return known

@@ -70,9 +70,9 @@ class Rows(tuple[Row, ...]):
     @classmethod
     def of(cls, kind: type[Row], rows: Iterable[Row]) -> Rows[Row]:
         """Rows of a kind, whose columns are its fields, however few rows there are."""
-        made = cls(rows)
-        made._schema = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(kind)])
-        return made
+        table = cls(rows)
+        table._schema = pa.schema([(one.name, _ARROW[str(one.type).removesuffix(" | None")]) for one in fields(kind)])
+        return table
 
     def arrow(self) -> pa.Table:
         return pa.Table.from_pylist([asdict(row) for row in self], self._schema)

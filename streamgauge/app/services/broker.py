@@ -40,7 +40,7 @@ class Broker(JavaServer):
     port: 0 takes a free one. settings: further lines of server.properties, with the places {port} and {controller}.
     """
 
-    title = "Kafka's broker"
+    title, name = "Kafka's broker", "broker"
     memory = "512m"
 
     def __init__(self, work: Path, port: int = 0, settings: dict[str, str] | None = None) -> None:
@@ -66,10 +66,6 @@ class Broker(JavaServer):
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
-
-    @property
-    def log(self) -> Path:
-        return self._work / "broker.log"
 
     def arguments(self) -> list[str]:
         return [*self._classes, "kafka.Kafka", str(self._file)]

@@ -29,8 +29,9 @@ def jars(folder: str) -> Path:
 class JavaServer(ABC):
     """A server that is ready once `start` has returned. Raises UserError if it does not come up."""
 
-    #: what messages call it
+    #: what messages call it, and the name of its log
     title: ClassVar[str]
+    name: ClassVar[str]
     #: enough for a trial; a bigger heap would take memory from the job beside it
     memory: ClassVar[str]
 
@@ -49,9 +50,9 @@ class JavaServer(ABC):
         """Address for clients."""
 
     @property
-    @abstractmethod
     def log(self) -> Path:
         """File that takes all that it prints."""
+        return self._work / f"{self.name}.log"
 
     @abstractmethod
     def arguments(self) -> list[str]:

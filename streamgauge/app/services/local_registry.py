@@ -15,7 +15,7 @@ from streamgauge.streams.kafka.registry import Registry
 class LocalRegistry(JavaServer):
     """A registry that is ready when this is made. Raises UserError if it does not come up. port: 0 takes a free one."""
 
-    title = "the schema registry"
+    title, name = "the schema registry", "registry"
     memory = "256m"
 
     def __init__(self, work: Path, port: int = 0) -> None:
@@ -31,10 +31,6 @@ class LocalRegistry(JavaServer):
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/apis/ccompat/v7"
-
-    @property
-    def log(self) -> Path:
-        return self._work / "registry.log"
 
     def arguments(self) -> list[str]:
         program = next(self._jars.glob("*-runner.jar"), None)

@@ -24,8 +24,6 @@ from streamgauge.bench.workloads.nexmark.queries import QUERIES
 from streamgauge.bench.workloads.nexmark.standard import WAIT_US, standard
 from streamgauge.records.answers import Answer, Mode
 
-WATERMARK_MS = 5_000
-MICRO_BATCHES = 4
 PARTITIONS = ("day", "minute")
 
 
@@ -48,8 +46,7 @@ def run_suite(
     work: Path,
     *,
     conf: Mapping[str, str] | None = None,
-    batches: int = MICRO_BATCHES,
-    watermark_ms: int = WATERMARK_MS,
+    batches: int = 4,
     wait_us: int = WAIT_US,
 ) -> Iterator[Answer]:
     """Yields an answer to each query, whether or not others fail. Raises Outage if the engine is gone.
@@ -62,7 +59,7 @@ def run_suite(
     frame = work / "events.parquet"
     pq.write_table(events.plain, frame, compression="lz4")
     for query in queries:
-        spec, place = standard(query, watermark_ms, wait_us), work / short(query)
+        spec, place = standard(query, wait_us=wait_us), work / short(query)
         run = partial(_asked, spark, spec, mode, events, frame, batches, place, dict(conf or {}))
         answer, _ = attempted(spark, query, mode, run)
         shutil.rmtree(place, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, state_store
@@ -11,7 +11,6 @@ from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.config import Benchmark, System
 from streamgauge.config.systems import ENGINES, settings_of
 
-Some = TypeVar("Some", bound=System)
 SYSTEMS = (
     SparkSettings(name="spark", state_store="rocksdb"),
     SparkSettings(name="spark-changelog", state_store="rocksdb", changelog_checkpointing=True),
@@ -34,28 +33,19 @@ def conf(system: SparkSettings) -> Mapping[str, str]:
     return {**state_store(system), **{key: value for key, value in system.conf.items() if key.startswith("spark.sql.")}}
 
 
-def system(name: str) -> Mapping[str, str]:
-    """Settings of one of SYSTEMS that a session takes on. Raises UserError naming those that exist."""
-    return conf(_among(tuple(filter(askable, SYSTEMS)), name))
-
-
 def named(name: str) -> System:
     """Finds one of SYSTEMS, or an engine that is asked over the wire. Raises UserError naming those that exist."""
     models = [(engine, settings_of(engine)) for engine in ENGINES.built_in]
     others = [model.model_validate({"name": engine, "engine": engine}) for engine, model in models if _plain(model)]
-    return _among((*SYSTEMS, *(one for one in others if one.over_wire)), name)
+    systems = {one.name: one for one in (*SYSTEMS, *(one for one in others if one.over_wire))}
+    if name not in systems:
+        raise UserError(f"--system: found {name!r}, allowed: {', '.join(systems)}")
+    return systems[name]
 
 
 def _plain(model: type[System]) -> bool:
     """True if a system needs no key but its name and its engine."""
     return {key for key, field in model.model_fields.items() if field.is_required()} <= {"name", "engine"}
-
-
-def _among(systems: tuple[Some, ...], name: str) -> Some:
-    for one in systems:
-        if one.name == name:
-            return one
-    raise UserError(f"--system: found {name!r}, allowed: {', '.join(one.name for one in systems)}")
 
 
 def over_wire(benchmark: Benchmark) -> tuple[System, ...]:

@@ -40,7 +40,6 @@ from streamgauge.records.trial import SystemFigures
 
 #: slow enough for a watermark every few hundred rows, quick enough for a suite
 RATE_EVENTS_PER_S = 10_000.0
-WATERMARK_MS = 5_000
 PATIENCE_S = 60.0
 LOOK_S = 0.02
 #: memory of the driver; a stream that does not fit would be cut
@@ -77,13 +76,10 @@ def served(rows: pa.Table, columns: Mapping[str, str], work: Path) -> Iterator[F
         yield fleet
 
 
-def suite(queries: Iterable[Query], watermark_ms: int = WATERMARK_MS) -> list[Spec]:
+def suite(queries: Iterable[Query]) -> list[Spec]:
     """The parameters with which the suite asks these queries over the wire."""
-    specs = []
-    for query in queries:
-        spec = standard(query, watermark_ms)
-        specs.append(replace(spec, window_us=CLOCK_WINDOW_US) if query.by_clock else spec)
-    return specs
+    specs = ((query, standard(query)) for query in queries)
+    return [replace(spec, window_us=CLOCK_WINDOW_US) if query.by_clock else spec for query, spec in specs]
 
 
 def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], work: Path) -> Iterator[Answer]:

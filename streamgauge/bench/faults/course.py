@@ -38,8 +38,8 @@ def course(
 
     away_s: what was taken before that instant, was taken by a query that had yet to stop.
     """
-    after = [one for one in taking(_looks(hand_overs)) if one[0] > max(struck_s, away_s)]
-    watched = [one for one in _looks(clock) if one[0] > struck_s]
+    after = [one for one in taking(looks(hand_overs)) if one[0] > max(struck_s, away_s)]
+    watched = [one for one in looks(clock) if one[0] > struck_s]
     peak_age_s = max((age_s for _, age_s, _ in (*after, *watched)), default=0.0)
     if not after:
         return Course(None, None, peak_age_s)
@@ -47,5 +47,5 @@ def course(
     return Course(after[0][0] - struck_s, None if back_s is None else back_s - struck_s, peak_age_s)
 
 
-def _looks(samples: Sequence[Sample]) -> list[Look]:
+def looks(samples: Sequence[Sample]) -> list[Look]:
     return [(one.at_s, one.age_s, one.taken) for one in samples]

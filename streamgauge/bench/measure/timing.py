@@ -34,26 +34,16 @@ CHECK_S = 10.0
 class Pace:
     """Speeds at which a host does its work, from which estimates follow."""
 
-    start_s: float
-    """start of a Spark or Flink system with its driver"""
-    bytes_per_s: float
-    """rate at which a source is read, sorted and written again"""
-    warm: float
-    """part of search.warmup_seconds that a system needs"""
-    windows: float
-    """lengths of windows that a ladder takes"""
-    change_s: float
-    """from one stream to another, in cells that share a process"""
-    blocks: float
-    """part of search.blocks that are measured"""
-    loads: float
-    """part of the loads of a proof that are tried"""
-    trials: float
-    """trials at each load, in lengths of search.recovery_seconds"""
-    run: float
-    """lengths of latency.seconds that a latency run takes"""
-    nexmark_query_s: float
-    """a query in one mode, besides its events"""
+    start_s: float  # start of a Spark or Flink system with its driver
+    bytes_per_s: float  # rate at which a source is read, sorted and written again
+    warm: float  # part of search.warmup_seconds that a system needs
+    windows: float  # lengths of windows that a ladder takes
+    change_s: float  # from one stream to another, in cells that share a process
+    blocks: float  # part of search.blocks that are measured
+    loads: float  # part of the loads of a proof that are tried
+    trials: float  # trials at each load, in lengths of search.recovery_seconds
+    run: float  # lengths of latency.seconds that a latency run takes
+    nexmark_query_s: float  # a query in one mode, besides its events
     nexmark_events_per_s: float
 
 

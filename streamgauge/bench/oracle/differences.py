@@ -34,8 +34,7 @@ class Difference:
     """The number of answers that differ in one way, and the first of them: an expected one and the actual one."""
 
     kind: Kind
-    before_trial: bool
-    """true for answers to what the job took before the trial, such as its warm-up"""
+    before_trial: bool  # true for answers to what the job took before the trial, such as its warm-up
     answers: int
     expected: str | None
     actual: str | None

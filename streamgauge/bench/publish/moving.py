@@ -17,12 +17,9 @@ from streamgauge.bench.driver.replay import EVENT_TS
 class After:
     """The end of what a job has taken before, which the rows of its next trial follow."""
 
-    event_time: int
-    """the latest, ticks"""
-    seq: int
-    """the largest"""
-    gap: int
-    """ticks from that event time to the first of the next trial"""
+    event_time: int  # the latest, ticks
+    seq: int  # the largest
+    gap: int  # ticks from that event time to the first of the next trial
 
 
 def in_event_time(rows: Rows, event_time: Ints, seq: Ints, tick: Tick) -> Rows:

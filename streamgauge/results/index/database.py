@@ -9,26 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -38,54 +19,52 @@ from streamgauge.base.shipped import INSTALL
 
 #: raise it when a table changes: tables with another number are refused, and made again from the records
 SCHEMA = "0006"
-#: of tables that Alembic made, which kept their number in a table of its own
-BEFORE = "0005"
-metadata = MetaData()
+metadata = sa.MetaData()
 
-schema = Table("schema_number", metadata, Column("number", String(8), primary_key=True))
+schema = sa.Table("schema_number", metadata, sa.Column("number", sa.String(8), primary_key=True))
 
-series = Table(
+series = sa.Table(
     "series",
     metadata,
-    Column("key", String(16), primary_key=True),  # hash of what is measured and the machine
-    *(Column(name, String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
-    *(Column(name, String(200), nullable=False) for name in ("mode", "metric", "unit")),
-    Column("machine", Text, nullable=False),  # JSON: host (if it has a label), cpu, cores
+    sa.Column("key", sa.String(16), primary_key=True),  # hash of what is measured and the machine
+    *(sa.Column(name, sa.String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
+    *(sa.Column(name, sa.String(200), nullable=False) for name in ("mode", "metric", "unit")),
+    sa.Column("machine", sa.Text, nullable=False),  # JSON: host (if it has a label), cpu, cores
 )
 
-points = Table(
+points = sa.Table(
     "points",
     metadata,
-    Column("run_id", String(200), primary_key=True),
-    Column("number", Integer, primary_key=True),  # of the record in the run's results
+    sa.Column("run_id", sa.String(200), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),  # of the record in the run's results
     # the key's last two columns separate runs of one id, made by hosts that share the database
-    Column("series_key", String(16), ForeignKey("series.key"), primary_key=True),
-    Column("at", String(40), primary_key=True),  # ISO-8601, UTC
-    Column("value", Float),
-    Column("low", Float),
-    Column("high", Float),
-    Column("samples", Integer, nullable=False),
-    Column("valid", Boolean, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("config_hash", String(64), nullable=False),
+    sa.Column("series_key", sa.String(16), sa.ForeignKey("series.key"), primary_key=True),
+    sa.Column("at", sa.String(40), primary_key=True),  # ISO-8601, UTC
+    sa.Column("value", sa.Float),
+    sa.Column("low", sa.Float),
+    sa.Column("high", sa.Float),
+    sa.Column("samples", sa.Integer, nullable=False),
+    sa.Column("valid", sa.Boolean, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("config_hash", sa.String(64), nullable=False),
     # JSON, with os and memory; not in the series' key, else an upgrade would begin a new series
-    Column("software", Text, nullable=False),
-    Column("crc32", String(8)),  # of the other columns; a series' key is one itself
-    Index("points_of_series", "series_key", "at"),
+    sa.Column("software", sa.Text, nullable=False),
+    sa.Column("crc32", sa.String(8)),  # of the other columns; a series' key is one itself
+    sa.Index("points_of_series", "series_key", "at"),
 )
 
-judgements = Table(
+judgements = sa.Table(
     "judgements",
     metadata,
-    Column("run_id", String(200), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("series_key", String(16), primary_key=True),
-    Column("changed_at", String(40), primary_key=True),
-    Column("outcome", String(20), nullable=False),
-    Column("magnitude", Float, nullable=False),
-    Column("evidence", Text, nullable=False),  # JSON
-    Column("crc32", String(8)),
-    Index("judgements_of_series", "series_key", "changed_at"),
+    sa.Column("run_id", sa.String(200), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("series_key", sa.String(16), primary_key=True),
+    sa.Column("changed_at", sa.String(40), primary_key=True),
+    sa.Column("outcome", sa.String(20), nullable=False),
+    sa.Column("magnitude", sa.Float, nullable=False),
+    sa.Column("evidence", sa.Text, nullable=False),  # JSON
+    sa.Column("crc32", sa.String(8)),
+    sa.Index("judgements_of_series", "series_key", "changed_at"),
 )
 
 
@@ -96,7 +75,7 @@ _WAIT_S = 60
 _MAY_PASS = re.compile("locked|unable to open|full|disk I/O|readonly directory")
 
 
-def connect(url: str, *, make: bool = True) -> Engine:
+def connect(url: str, *, make: bool = True) -> sa.Engine:
     """An engine for sqlite:///FILE or postgresql://… Raises UserError in one line, without the password.
 
     make: False refuses an SQLite file that does not exist, so that nothing is created.
@@ -114,26 +93,26 @@ def connect(url: str, *, make: bool = True) -> Engine:
                 raise UserError(f"{name(parsed)}: no such database; `streamgauge results add` makes it")
             return _sqlite(parsed)
         options = {"connect_timeout": 10}
-        return create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
+        return sa.create_engine(parsed.set(drivername=_DRIVERS[kind]), connect_args=options, pool_pre_ping=True)
     except (NoSuchModuleError, ImportError) as problem:
         raise UserError(f"{name(parsed)}: its driver is not installed ({problem}); {INSTALL}") from None
 
 
-def _sqlite(url: URL) -> Engine:
+def _sqlite(url: URL) -> sa.Engine:
     if url.database and url.database != ":memory:":
         try:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise as_user_error(problem, Path(url.database)) from None
-    engine = create_engine(url, connect_args={"timeout": _WAIT_S})
+    engine = sa.create_engine(url, connect_args={"timeout": _WAIT_S})
 
-    @event.listens_for(engine, "connect")
+    @sa.event.listens_for(engine, "connect")
     def _own_transactions(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # else sqlite3 begins transactions on its own, too late
         connection.execute("PRAGMA foreign_keys = ON")
 
-    @event.listens_for(engine, "begin")
-    def _write_at_once(connection: Connection) -> None:
+    @sa.event.listens_for(engine, "begin")
+    def _write_at_once(connection: sa.Connection) -> None:
         # a reader that turns writer in mid-transaction is refused, whatever the time-out
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -145,7 +124,7 @@ def name(url: URL) -> str:
 
 
 @contextmanager
-def transaction(engine: Engine) -> Iterator[Connection]:
+def transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yields a connection in a transaction, all or nothing. Raises UserError, in one line, for a database's error."""
     try:
         with engine.begin() as connection:
@@ -160,7 +139,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         ) from None
 
 
-def file_of(engine: Engine) -> Path | None:
+def file_of(engine: sa.Engine) -> Path | None:
     """Returns the file of an SQLite database; None for another one, and for one in memory."""
     kept = engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:")
     return Path(str(engine.url.database)) if kept else None
@@ -170,27 +149,25 @@ def damaged(file: object, what: str) -> Damaged:
     return Damaged(file, f"damaged, {what}", "`streamgauge results rebuild` makes it again from the records")
 
 
-def require_intact(engine: Engine) -> None:
+def require_intact(engine: sa.Engine) -> None:
     """Raises Damaged if SQLite finds its file's structure broken: a row that an index misses, a series that is gone."""
     if file := file_of(engine):
         with transaction(engine) as connection:
-            (problem, *_) = connection.execute(text("PRAGMA integrity_check(1)")).scalars()
-            gone = connection.execute(text("PRAGMA foreign_key_check")).first()
+            (problem, *_) = connection.execute(sa.text("PRAGMA integrity_check(1)")).scalars()
+            gone = connection.execute(sa.text("PRAGMA foreign_key_check")).first()
         if problem != "ok" or gone:
             raise damaged(file, " ".join(str(problem).split()) if problem != "ok" else "a series is gone")
 
 
-def schema_of(connection: Connection) -> str | None:
+def schema_of(connection: sa.Connection) -> str | None:
     """Number of the tables' schema; None for an empty database. Raises UserError if the tables are not ours.
 
     An SQLite file belongs to one program. In PostgreSQL, tables of others may lie beside ours.
     """
-    tables = set(inspect(connection).get_table_names())
+    tables = set(sa.inspect(connection).get_table_names())
     missing = metadata.tables.keys() - tables
-    if missing == {schema.name} and "alembic_version" in tables:
-        return BEFORE
     if not missing:
-        return connection.execute(select(schema.c.number)).scalar()
+        return connection.execute(sa.select(schema.c.number)).scalar()
     if len(metadata.tables) - len(missing) > 1 and (file := file_of(connection.engine)):
         raise damaged(file, f"the table {min(missing)} is gone")
     if metadata.tables.keys() & tables or (tables and connection.dialect.name == "sqlite"):
@@ -198,15 +175,15 @@ def schema_of(connection: Connection) -> str | None:
     return None
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: sa.Engine) -> None:
     """Makes the tables in an empty database. Raises UserError for the schema of another version."""
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":  # two processes may start at once
-            connection.execute(text("SELECT pg_advisory_xact_lock(7305719)"))
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(7305719)"))
         number = schema_of(connection)
         if number is None:
             metadata.create_all(connection)
-            connection.execute(insert(schema).values(number=SCHEMA))
+            connection.execute(sa.insert(schema).values(number=SCHEMA))
         elif number != SCHEMA:
             raise UserError(
                 f"{name(engine.url)}: found schema {number}, allowed: {SCHEMA}; another version made it: name "

@@ -122,8 +122,8 @@ def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: boo
             yield Item(path, size_of(path), "Spark's event log"), False
     kept, used = _used(runs, keep_runs)
     for kind in _DATA if data else ():
-        made = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
-        for path in sorted(made, key=lambda p: max(used.get(p.name, 0.0), made[p])):
+        built_at = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
+        for path in sorted(built_at, key=lambda p: max(used.get(p.name, 0.0), built_at[p])):
             if path.name not in kept and _can_be_made_again(store, path):
                 yield Item(path, size_of(path), f"{kind}, can be made again"), False
 
@@ -174,10 +174,10 @@ def _used(runs: Sequence[_Run], keep_runs: int) -> tuple[set[str], dict[str, flo
     """(keys of data that must stay, a map from each key to the time of its last use)."""
     kept: set[str] = set()
     used: dict[str, float] = {}
-    seen: Counter[str] = Counter()
+    newer: Counter[str] = Counter()
     for run in runs:
-        seen[run.benchmark] += 1
-        if seen[run.benchmark] <= keep_runs or not run.is_over:
+        newer[run.benchmark] += 1
+        if newer[run.benchmark] <= keep_runs or not run.is_over:
             kept |= run.keys
         for key in run.keys:
             used[key] = max(used.get(key, 0.0), run.last)

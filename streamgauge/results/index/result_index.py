@@ -10,8 +10,9 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, Select, Table, and_, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -20,7 +21,7 @@ from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, REPLACED
-from streamgauge.records.judgement import LOOK, Judgement, Look
+from streamgauge.records.judgement import LOOK, Judgement, Look, SelfTest
 from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
 from streamgauge.results.index import database
@@ -153,6 +154,34 @@ class Index:
     def _all(self, query: Select[Any]) -> list[Row]:
         with database.transaction(self.engine) as connection:
             return _rows(connection, query)
+
+
+@dataclass(frozen=True)
+class History:
+    """A series: its head, its points oldest first, the judgements on it."""
+
+    head: SeriesHead
+    points: list[Point]
+    judged: list[Judgement]
+
+    @classmethod
+    def of(cls, index: Index, head: SeriesHead) -> Self:
+        return cls(head, index.history(head.key), index.judged(head.key))
+
+    @property
+    def sound(self) -> list[Point]:
+        return [point for point in self.points if point.is_sound]
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Index of each sound point by its time."""
+        return {point.at: place for place, point in enumerate(self.sound)}
+
+    @property
+    def self_test(self) -> SelfTest | None:
+        """The latest A/A comparison; None if there was none."""
+        tests = [(one.changed_at, one.evidence) for one in self.judged if isinstance(one.evidence, SelfTest)]
+        return max(tests, key=lambda test: test[0])[1] if tests else None
 
 
 def rebuilt(url: str, runs: Iterable[Path], *, others: bool = False) -> tuple[Index, int]:

@@ -8,8 +8,9 @@ from itertools import accumulate
 from streamgauge.base.units import Tick, moment, ticks_per_second
 from streamgauge.records.advice import Advice, Tested, Trade
 from streamgauge.results.report import charts
-from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Note, Table, Text
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Text
 from streamgauge.results.report.charts import GREY, INK, PURPLE, RED, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.formatting import MISSING
 from streamgauge.streams.advice import promise, words
 
 #: fewer delays than these do not make a curve on a logarithmic axis
@@ -38,7 +39,7 @@ def trade(advice: Advice) -> list[Block]:
     top = max(y for trace in traces for y in trace["y"] if y is not None)
     traces += scale.marks(advice, 0, top)
     drawn = figure(traces, scale.axis, axis("%", rangemode="tozero"))
-    made: list[Block] = [
+    blocks: list[Block] = [
         Chart("Share lost and wrong by watermark delay", drawn, table(words.curve(advice)), scale.note)
     ]
     waits = {
@@ -55,8 +56,8 @@ def trade(advice: Advice) -> list[Block]:
         traces += scale.marks(advice, min(known), max(known))
         note = "From a window's end to the event that closes it, in event time."
         drawn = figure(traces, scale.axis, delay_axis("answer after", known))
-        made.append(Chart("How long answers wait by watermark delay", drawn, table(words.curve(advice)), note))
-    return made
+        blocks.append(Chart("How long answers wait by watermark delay", drawn, table(words.curve(advice)), note))
+    return blocks
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,14 @@ class Scale:
     def marks(self, advice: Advice, low: float, high: float) -> list[Trace]:
         """Upright lines at the delays that have a name."""
         styles = {"advised": (RED, "solid"), "asked": (PURPLE, "dash"), "naive": (GREY, "dot")}
-        made: dict[str, Trace] = {}
+        traces: dict[str, Trace] = {}
         for name, delay in words.marks(advice):
             if delay or not self.logarithmic:
                 colour, dash = styles[name]
-                one = made.setdefault(name, line(name, [], [], line={"color": colour, "dash": dash}))
+                one = traces.setdefault(name, line(name, [], [], line={"color": colour, "dash": dash}))
                 one["x"] += [delay / self.per_second, delay / self.per_second, None]
                 one["y"] += [low, high, None]
-        return [*made.values()]
+        return [*traces.values()]
 
 
 def tests(advice: Advice) -> list[Block]:

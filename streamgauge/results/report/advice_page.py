@@ -1,4 +1,4 @@
-"""The page of an advice: how long a job shall wait for late events, and what each delay loses."""
+"""The page of an advice, and the section of a run's page: how long to wait for late events, what each delay loses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from streamgauge.base.units import moment
 from streamgauge.records.advice import Advice, MeasuredTrade
 from streamgauge.results.report import advice_charts, advice_measured
 from streamgauge.results.report.advice_charts import table
-from streamgauge.results.report.blocks import Block, Code, Note, Outcome, Section
+from streamgauge.results.report.blocks import Block, Code, Hole, Note, Outcome, Section
 from streamgauge.results.report.layout import fill, publish
+from streamgauge.results.report.run_records import Records
 from streamgauge.streams.advice import words
 
 #: most parts that are shown
@@ -34,25 +35,40 @@ def write(advice: Advice, source: str, path: Path, measured: MeasuredTrade | Non
 
 
 def _sections(advice: Advice) -> list[Section]:
-    made = [
+    sections = [
         Section("trade", "Delay and loss", "A longer delay loses less, and answers later.", advice_charts.trade(advice))
     ]
     if advice.lines:
         code: list[Block] = [block for one in advice.lines for block in (Note(one.engine), Code(one.text))]
-        made.insert(0, Section("lines", "Lines of code", "They set the delay in a job.", code))
+        sections.insert(0, Section("lines", "Lines of code", "They set the delay in a job.", code))
     if advice.rules:
         tests = [table(words.rules(advice)), *advice_charts.tests(advice)]
-        made.append(Section("rules", "Rules and their tests", words.tests(advice), tests))
+        sections.append(Section("rules", "Rules and their tests", words.tests(advice), tests))
     if advice.engines:
         lead = "What each engine loses by its own rule, at the stream's own speed."
         rules = {one.engine: one.rule for one in advice.engines}
         notes: list[Block] = [Note(f"{engine}: {rule}") for engine, rule in rules.items()]
-        made.append(Section("engines", "Engines", lead, [table(words.engines(advice)), *notes]))
+        sections.append(Section("engines", "Engines", lead, [table(words.engines(advice)), *notes]))
     if advice.by_part:
         more = len(advice.by_part) - _PARTS
         rest = [Note(f"{more:,} more parts are in --json.")] if more > 0 else []
-        made.append(Section("parts", "Parts", words.parts(advice), [table(words.by_part(advice, _PARTS)), *rest]))
-    made.append(Section("curve", "Delays", "With a watermark after each event.", [table(words.curve(advice))]))
+        sections.append(Section("parts", "Parts", words.parts(advice), [table(words.by_part(advice, _PARTS)), *rest]))
+    sections.append(Section("curve", "Delays", "With a watermark after each event.", [table(words.curve(advice))]))
     if advice.hints:
-        made.append(Section("hints", "Hints", blocks=[Note(hint.text) for hint in advice.hints]))
-    return made
+        sections.append(Section("hints", "Hints", blocks=[Note(hint.text) for hint in advice.hints]))
+    return sections
+
+
+def section(records: Records) -> Section:
+    blocks = list[Block]()
+    for workload in records.benchmark.workloads:
+        advice = records.advice(workload.name)
+        if advice is None:
+            why = records.why(records.status("advice", workload=workload.name))
+            blocks.append(Hole(f"No advice on {workload.name}", why))
+            continue
+        blocks.append(Note(f"{workload.name}: {words.of_workload(advice)}"))
+        if advice.rules:
+            blocks += [*advice_charts.trade(advice), table(words.rules(advice)), *advice_charts.tests(advice)]
+    lead = "How long each workload shall wait for late events of the source, and whether its own watermark is enough."
+    return Section("advice", "Watermark delay", lead, blocks)

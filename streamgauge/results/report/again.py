@@ -14,19 +14,8 @@ from streamgauge.base.places import Remote
 from streamgauge.catalog import run_summary
 from streamgauge.config import BENCHMARK, Benchmark
 from streamgauge.records.result import Result
-from streamgauge.results.report.blocks import (
-    Block,
-    Cell,
-    Code,
-    Hole,
-    Note,
-    Section,
-    Table,
-    Text,
-    attempt,
-    between,
-    number,
-)
+from streamgauge.results.report.blocks import Block, Cell, Code, Hole, Note, Section, Table, Text, attempt
+from streamgauge.results.report.formatting import between, number
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.run_records import Records
 

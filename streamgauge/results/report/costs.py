@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, number
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table
 from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
+from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
 
 Value = Callable[[CellRecord], float | None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from streamgauge.bench.answers import functional
 from streamgauge.records.judgement import SELF, Acceptance, Judgement, Look, Step
 from streamgauge.records.series import Point
-from streamgauge.results.index.history import History
+from streamgauge.results.index.result_index import History
 from streamgauge.stats.changes import SEGMENT
 from streamgauge.stats.suspects import higher_is_better
 

@@ -18,23 +18,10 @@ from streamgauge.records.judgement import ACCEPTED, Look
 from streamgauge.records.series import Point
 from streamgauge.results.index import Index
 from streamgauge.results.report import standing
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Note,
-    Outcome,
-    Section,
-    Spark,
-    State,
-    Table,
-    Text,
-    marked,
-    share,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Outcome, Section, Spark, State, Table, Text
 from streamgauge.results.report.charts import PALETTE, SYMBOLS, Trace, axis, figure, line, translucent
 from streamgauge.results.report.curves import Curve
+from streamgauge.results.report.formatting import MISSING, marked, share
 from streamgauge.results.report.layout import fill, publish
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.stats.changes import SEGMENT
@@ -84,8 +71,8 @@ def _outcome(curves: list[Curve]) -> Outcome:
         return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
-    said = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
-    return Outcome(state, said, problems)
+    sentence = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
+    return Outcome(state, sentence, problems)
 
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:
@@ -102,7 +89,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     for change in curve.changes:
         outcome, step = change.outcome, change.step
         reason = f"{_signed(step.magnitude)} since {_date(change.point)} {_range(step.interval)}"
-        reason += f"confidence {step.confidence:.2%}; {_limits(curve)}{outcome}"
+        reason += f"confidence {step.confidence:.2%}; {_limits(curve)}; {outcome}"
         if outcome == "regression":
             reason += f"; to accept it: streamgauge results accept {curve.head.key} --reason …"
         lines.append((_state(curve, step.magnitude, outcome), what, reason))
@@ -112,7 +99,7 @@ def _changes(curve: Curve) -> list[tuple[State, str, str]]:
 def _limits(curve: Curve) -> str:
     """The noise floor and the detectable change, as shown beside every verdict."""
     floor = f"noise floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    return f"{floor}detectable {share(_rounded(curve.detectable))}; "
+    return f"{floor}detectable {share(_rounded(curve.detectable))}"
 
 
 def _state(curve: Curve, magnitude: float, outcome: str) -> State:
@@ -128,11 +115,12 @@ def _summary(curves: list[Curve]) -> Section:
     for curve in sorted(curves, key=lambda one: -_rank(one)):
         changes, last = _changes(curve), curve.sound[-1] if curve.sound else None
         head = curve.head
+        unit = "µs" if head.unit == "us" else head.unit
         rows.append([
             f"{head.benchmark} {head.workload}, {head.experiment}",
             Text(curve.label, hint=head.machine_text), for_people(head.metric),
             _changed(curve, len(changes), _worst(curve)), _spark(curve),
-            marked(last.value, last.claim, _unit(curve)) if last else MISSING, _limits_cell(curve),
+            marked(last.value, last.claim, unit) if last else MISSING, _limits_cell(curve),
         ])  # fmt: skip
     columns = ["query, experiment", "system", "metric", "changes", "history", "latest", "noise, and what is missing"]
     blocks: list[Block] = [Table(columns, rows, cards=True)] if rows else [Note("The index holds no results yet.")]
@@ -146,15 +134,10 @@ def _summary(curves: list[Curve]) -> Section:
     )
 
 
-def _unit(curve: Curve) -> str:
-    return "µs" if curve.head.unit == "us" else curve.head.unit
-
-
 def _limits_cell(curve: Curve) -> str:
     """The noise, the floor of an A/A run if there is one, the detectable change, and what is missing."""
-    floor = f"floor {share(_rounded(curve.noise_floor))}, " if curve.self_test else ""
-    noise = f"{share(_rounded(curve.look.noise))}; {floor}detectable {share(_rounded(curve.detectable))}"
-    return "; ".join(filter(None, (noise, _missing(curve))))
+    limits = _limits(curve).removeprefix("noise ")  # which the heading says
+    return "; ".join(filter(None, (share(_rounded(curve.look.noise)), limits, _missing(curve))))
 
 
 def _missing(curve: Curve) -> str:

@@ -7,19 +7,7 @@ from collections.abc import Callable
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.records.comparison import RATE
 from streamgauge.results.report import semantics
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Hole,
-    Note,
-    Outcome,
-    Section,
-    attempt,
-    between,
-    count,
-    number,
-)
+from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Outcome, Section, attempt
 from streamgauge.results.report.costs import Costs, Value, chart, ends_of
 from streamgauge.results.report.degrees import (
     at_common_rate,
@@ -32,6 +20,7 @@ from streamgauge.results.report.degrees import (
     share_lost,
     state_of,
 )
+from streamgauge.results.report.formatting import MISSING, between, count, number
 from streamgauge.results.report.layout import fill
 from streamgauge.results.report.overview import outcome, output
 from streamgauge.results.report.run_records import CellRecord, Records, load_of
@@ -198,7 +187,7 @@ def _why(run: LatencyRun) -> str:
         return "its answer was wrong"
     if not run.valid:
         return "it is invalid"
-    return "it did not settle" if not run.is_settled else "no row was emitted"
+    return "it did not settle" if run.doubt else "no row was emitted"
 
 
 def _loads(costs: Costs) -> list[tuple[str, Run]]:

@@ -7,26 +7,10 @@ from streamgauge.base.words import THIN, counted
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import BinnedDelays
 from streamgauge.records.validation import Expectation, Likeness, Validation
-from streamgauge.results.report.blocks import (
-    MISSING,
-    QUANTILES,
-    Block,
-    Cell,
-    Chart,
-    Hole,
-    Note,
-    Section,
-    Table,
-    Text,
-    Tiles,
-    attempt,
-    bin_rows,
-    count,
-    percent,
-    quantile_cells,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Note, Section, Table, Text, Tiles, attempt
 from streamgauge.results.report.charts import axis, delay_axis, edges, figure, steps
 from streamgauge.results.report.degrees import wanted
+from streamgauge.results.report.formatting import MISSING, QUANTILES, bin_rows, count, percent, quantile_cells
 from streamgauge.results.report.run_records import Records, Stream
 
 
@@ -153,8 +137,4 @@ def _likeness(alike: Likeness, tick: Tick) -> Table:
 
 def _row(one: Expectation) -> list[Cell]:
     result = Text("passed", "good") if one.success else Text("failed", "bad")
-    observed = one.observed
-    if isinstance(observed, dict):
-        observed = ", ".join(f"{name} {value}" for name, value in observed.items())
-    shown = "" if observed is None else str(observed)
-    return [Text(one.name.replace("_", " "), hint=one.note), result, shown]
+    return [Text(one.name.replace("_", " "), hint=one.note), result, one.text]

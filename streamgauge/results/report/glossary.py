@@ -66,11 +66,8 @@ def section(sections: list[Section]) -> Section | None:
     """The list of the terms that leads, columns and tiles use, the first of each text; None without any."""
     used = {_term(match[0]) for text in _labels(sections) if (match := _ANY.search(text))}
     rows: list[list[Cell]] = [[Text(term, id=f"word-{slug(term)}"), TERMS[term]] for term in TERMS if term in used]
-    return (
-        Section("words", "Words", "All words that this page explains.", [Table(["word", "meaning"], rows)])
-        if rows
-        else None
-    )
+    table = Table(["word", "meaning"], rows)
+    return Section("words", "Words", "All words that this page explains.", [table]) if rows else None
 
 
 def _labels(sections: list[Section]) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.records.answers import Example, HardAnswer, HardBatch, HardQueries, OperatorState
-from streamgauge.results.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt, count, number
+from streamgauge.results.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
+from streamgauge.results.report.formatting import count, number
 
 END_MS = 10**11  # a watermark beyond this is the sentinel's
 

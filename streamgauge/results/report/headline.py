@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
-from streamgauge.results.report.blocks import MISSING, Block, Note, Section, Tiles, attempt, between, number, share
+from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt
 from streamgauge.results.report.degrees import comparisons, out_of_order_percent
+from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -69,21 +70,21 @@ def _sentence(records: Records, record: CellRecord) -> Note:
     disorder = "events in order" if not percent else f"{percent:g}\u202f% of the events out of order"
     takes = f"takes {'at least ' if record.claim.kind == 'at least' else ''}{number(record.rate)} events a second"
     cost = _cost(records, record)
-    said = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{cost}."]
+    parts = [f"With {disorder}, {cell.system} {takes} without falling ever further behind{cost}."]
     if not record.proven:
-        said = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second{cost}."]
+        parts = [f"With {disorder}, {cell.system} takes an estimated {number(record.rate)} events a second{cost}."]
         if record.claim.is_too_wide:
-            said = [f"With {disorder}, the rate of {cell.system} is known only roughly{cost}."]
+            parts = [f"With {disorder}, the rate of {cell.system} is known only roughly{cost}."]
         is_short = search and search.outcome == "unproven" and records.benchmark.search.proof_steps
         advice = " Give the trials more time: raise search.recovery_seconds." if is_short else ""
-        said.append(f"{record.claim.sentence}{advice}")
+        parts.append(f"{record.claim.sentence}{advice}")
     elif record.interval_of == "one process":
-        said.append(
+        parts.append(
             "The interval leaves out how much fresh processes differ: set search.processes to 3 to measure that."
         )
     if record.wrong:
-        said.append(f"Answers were wrong in {first_of(record.wrong)}. Find out why before you use any of its figures.")
-    return Note(" ".join(said))
+        parts.append(f"Answers were wrong in {first_of(record.wrong)}. Find out why before you use any of its figures.")
+    return Note(" ".join(parts))
 
 
 def _cost(records: Records, record: CellRecord) -> str:

@@ -12,8 +12,9 @@ from scipy.special import stdtrit
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import CONFIDENCE
 from streamgauge.records.measurement import Window
-from streamgauge.results.report.blocks import MISSING, Cell, Chart, State, Table, Text, between, count, number, share
+from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
+from streamgauge.results.report.formatting import MISSING, between, count, number, share
 from streamgauge.results.report.model import estimates
 from streamgauge.results.report.run_records import CellRecord
 
@@ -23,7 +24,7 @@ _PIECES = 24
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Shown:
     """A window with the numbers that the page shows."""
 
     number: int
@@ -79,7 +80,7 @@ def costs(record: CellRecord) -> Chart:
             axis("seconds of a batch", rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        _table(_seen(record)),
+        _table(_shown(record)),
         "One point per window: the mean of its batches with a 90 % interval; fainter points are the warm-up. "
         "The line is the fitted cost: batch cost a, row cost b for each row, and what rows cost more in large batches, "
         "if anything; the star marks the batch at which the limit lies.",
@@ -98,24 +99,24 @@ def carried(record: CellRecord) -> Chart:
             axis("events/s", rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        _table(_seen(record)),
+        _table(_shown(record)),
         "One point per window; fainter points are the warm-up. The line is the fitted rate of a warm process.",
     )
 
 
 def over_time(record: CellRecord) -> Chart:
     """Charts the cost of each window over the time since its process began: relative to the fit, else in µs per row."""
-    seen = [one for one in _seen(record) if one.drawn]
+    windows = [one for one in _shown(record) if one.drawn]
     fits = estimates(record.search)
-    processes = _processes(seen)
+    processes = _processes(windows)
     relative = bool(processes) and all(process in fits for process in processes)
-    values: list[float | None] = [_relative(one, fits) if relative else 1e6 * one.seconds / one.rows for one in seen]
+    values: list[float | None] = [_relative(one, fits) if relative else 1e6 * one.seconds / one.rows for one in windows]
     label = "cost relative to the fit (%)" if relative else "µs per row"
     traces: list[Trace] = []
     for nth, process in enumerate(processes):
         own = [
             (one, value)
-            for one, value in zip(seen, values, strict=True)
+            for one, value in zip(windows, values, strict=True)
             if one.window.process == process and not one.left_out
         ]
         symbols = [SYMBOLS[nth % len(SYMBOLS)] + ("-open" if one.window.purpose != "ladder" else "") for one, _ in own]
@@ -126,11 +127,11 @@ def over_time(record: CellRecord) -> Chart:
                 text=[_named(one) for one, _ in own], hovertemplate="%{text}<br>at %{x:.0f} s: %{y:.4r}<extra></extra>",
             )
         )  # fmt: skip
-    lost = [(one, value) for one, value in zip(seen, values, strict=True) if one.left_out]
+    lost = [(one, value) for one, value in zip(windows, values, strict=True) if one.left_out]
     traces += [_left_out([one.at_s for one, _ in lost], [value for _, value in lost])] if lost else []
     rows: list[list[Cell]] = [
         [one.window.process, one.number, one.window.purpose, number(one.at_s), number(value), one.state]
-        for one, value in zip(seen, values, strict=True)
+        for one, value in zip(windows, values, strict=True)
     ]
     note = "Hollow marks are the warm-up, filled ones the ladder."
     if relative:
@@ -186,10 +187,10 @@ def processes(record: CellRecord) -> Table:
     return Table(columns, rows, folded="Estimates of each process: costs, noise, drift")
 
 
-def _seen(record: CellRecord) -> list[_Seen]:
+def _shown(record: CellRecord) -> list[_Shown]:
     """Windows in the order in which they were measured; those of a lost process are marked as left out of the fit."""
     lives = {line.window.process: line.window.life for line in record.windows}  # the last life of each process
-    return [_Seen(line.number, line.window, _why_left_out(line.window, lives)) for line in record.windows]
+    return [_Shown(line.number, line.window, _why_left_out(line.window, lives)) for line in record.windows]
 
 
 def _why_left_out(window: Window, lives: Mapping[int, int]) -> str:
@@ -200,20 +201,20 @@ def _why_left_out(window: Window, lives: Mapping[int, int]) -> str:
     return "" if window.rows else "no batch ended"
 
 
-def _processes(seen: Sequence[_Seen]) -> list[int]:
-    return sorted({one.window.process for one in seen})
+def _processes(windows: Sequence[_Shown]) -> list[int]:
+    return sorted({one.window.process for one in windows})
 
 
 def _by_process(
     record: CellRecord,
-    place: Callable[[_Seen], tuple[float, float, float | None]],
-    fitted: Callable[[Estimate, Sequence[_Seen], int], list[Trace]],
+    place: Callable[[_Shown], tuple[float, float, float | None]],
+    fitted: Callable[[Estimate, Sequence[_Shown], int], list[Trace]],
 ) -> list[Trace]:
     """Traces of each process: its windows by x, y and half an interval of y, and what its estimate says of them."""
-    seen, fits = _seen(record), estimates(record.search)
+    windows, fits = _shown(record), estimates(record.search)
     traces: list[Trace] = []
-    for nth, process in enumerate(_processes(seen)):
-        own = [one for one in seen if one.window.process == process and one.drawn and not one.left_out]
+    for nth, process in enumerate(_processes(windows)):
+        own = [one for one in windows if one.window.process == process and one.drawn and not one.left_out]
         drawn: list[Trace] = []
         for purpose in ("warm-up", "ladder"):
             places = [place(one) for one in own if one.window.purpose == purpose]
@@ -221,7 +222,7 @@ def _by_process(
         if estimate := fits.get(process):
             drawn += fitted(estimate, own, nth)
         traces += [trace | {"legendgroup": f"{process}"} for trace in drawn]
-    lost = [place(one) for one in seen if one.drawn and one.left_out]
+    lost = [place(one) for one in windows if one.drawn and one.left_out]
     traces += [_left_out([x for x, _, _ in lost], [y for _, y, _ in lost])] if lost else []
     return traces
 
@@ -238,9 +239,9 @@ def _points(name: str, nth: int, places: Sequence[tuple[float, float, float | No
     )  # fmt: skip
 
 
-def _fitted_costs(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
+def _fitted_costs(estimate: Estimate, windows: Sequence[_Shown], nth: int) -> list[Trace]:
     """Traces of the fitted cost of a process, and of its limit."""
-    cost, most = estimate.cost, max([estimate.backlog_rows, *(one.rows for one in seen)])
+    cost, most = estimate.cost, max([estimate.backlog_rows, *(one.rows for one in windows)])
     rows = [most * part / _PIECES for part in range(_PIECES + 1)] if cost.growth_s else [0, most]
     style = {"width": 1.5, "dash": DASHES[nth % len(DASHES)]}
     fit = line("fit", rows, [cost.seconds(n) for n in rows], nth, line=style, showlegend=False, hoverinfo="skip")
@@ -252,9 +253,9 @@ def _fitted_costs(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[T
     return [fit, limit]
 
 
-def _fitted_rate(estimate: Estimate, seen: Sequence[_Seen], nth: int) -> list[Trace]:
+def _fitted_rate(estimate: Estimate, windows: Sequence[_Shown], nth: int) -> list[Trace]:
     """Trace of the rate of a process, up to the most rows that waited."""
-    span = [0, max((one.window.held_rows for one in seen), default=0)]
+    span = [0, max((one.window.held_rows for one in windows), default=0)]
     return [line("fit", span, [estimate.rate_events_per_s] * 2, nth, showlegend=False, hoverinfo="skip")]
 
 
@@ -264,17 +265,17 @@ def _left_out(x: Sequence[float], y: Sequence[float | None]) -> Trace:
     return line("left out of the fit", x, y, mode="markers", marker=marker)
 
 
-def _relative(one: _Seen, fits: Mapping[int, Estimate]) -> float | None:
+def _relative(one: _Shown, fits: Mapping[int, Estimate]) -> float | None:
     """A window's cost in percent of what the fit expects for its rows; None if the fit expects no cost."""
     expected = fits[one.window.process].cost.seconds(one.rows)
     return 100 * one.seconds / expected if expected > 0 else None
 
 
-def _named(one: _Seen) -> str:
+def _named(one: _Shown) -> str:
     return f"window {one.number}, {one.window.purpose}, {count(one.window.held_rows)} rows waiting"
 
 
-def _table(seen: Sequence[_Seen]) -> Table:
+def _table(windows: Sequence[_Shown]) -> Table:
     rows: list[list[Cell]] = [
         [
             one.window.process,
@@ -289,7 +290,7 @@ def _table(seen: Sequence[_Seen]) -> Table:
             one.state,
             one.left_out,
         ]
-        for one in seen
+        for one in windows
     ]
     columns = ["process", "window", "purpose", "rows waiting", "batches", "rows a batch", "seconds a batch", "± (s)"]
     return Table([*columns, "at (s)", "state", "why left out"], rows)

@@ -8,8 +8,9 @@ from streamgauge.base.words import counted
 from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text, seconds
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text
 from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, Trace, axis, figure
+from streamgauge.results.report.formatting import seconds
 from streamgauge.results.report.run_records import Records, one_line
 
 _NAMES = {

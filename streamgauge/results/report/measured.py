@@ -7,21 +7,9 @@ from typing import TypeVar
 
 from streamgauge.records.record import Record
 from streamgauge.records.spread import Spread
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Hole,
-    State,
-    Table,
-    Text,
-    attempt,
-    between,
-    number,
-    share,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, State, Table, Text, attempt
 from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.run_records import CellRecord, Records
 
 R = TypeVar("R", bound=Record)

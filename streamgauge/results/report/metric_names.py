@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 
 _NUMBER = r"[\d.e+-]+"
+#: the end of the name of a figure that was measured at a load
+_LOAD = rf"(?:_at_({_NUMBER})(pct|_per_s))?"
 #: faults of a recovery, and its figures
 _FAULTS = {"kill": "a kill", "restart": "a worker's death", "cut": "a cut of the link", "rescale": "a rescaling"}
 _RECOVERY = {
@@ -20,18 +22,12 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s_in_turns", lambda _: "sustainable rate in a release check"),
     (r"sustainable_events_per_yardstick_unit", lambda _: "sustainable rate per yardstick unit"),
     (
-        rf"(event|processing)_latency_ms_(p\d+|max)(?:_at_({_NUMBER})pct)?",
-        lambda m: f"{_quantile(m[2])} {_of(m[1])} latency{_at(m[3])}",
+        rf"(event|processing)_latency_ms_(p\d+|max){_LOAD}",
+        lambda m: f"{_quantile(m[2])} {m[1]}-time latency{_at(m[3], m[4])}",
     ),
-    (
-        rf"(event|processing)_latency_ms_(p\d+|max)_at_({_NUMBER})_per_s",
-        lambda m: f"{_quantile(m[2])} {_of(m[1])} latency at {_rate(m[3])}",
-    ),
-    (rf"system_cpu_us_per_event(?:_at_({_NUMBER})pct)?", lambda m: f"CPU per event{_at(m[1])}"),
-    (rf"system_cpu_us_per_event_at_({_NUMBER})_per_s", lambda m: f"CPU per event at {_rate(m[1])}"),
+    (rf"system_cpu_us_per_event{_LOAD}", lambda m: f"CPU per event{_at(m[1], m[2])}"),
     (r"soak_(\w+)_per_hour", lambda m: f"{m[1].replace('_', ' ')} an hour, in a long run"),
-    (r"catchup_seconds", lambda _: "time until live after a standstill"),
-    (rf"catchup_seconds_at_({_NUMBER})_per_s", lambda m: f"time until live after a standstill at {_rate(m[1])}"),
+    (rf"catchup_seconds{_LOAD}", lambda m: f"time until live after a standstill{_at(m[1], m[2])}"),
     (r"catchup_taken_per_s", lambda _: "events/s while it catches up"),
     (r"catchup_hour_seconds", lambda _: "time after an hour of standstill, extrapolated"),
     (r"catchup_peak_(\w+)", lambda m: f"peak {m[1].replace('_', ' ')} while it catches up"),
@@ -57,10 +53,6 @@ def for_people(metric: str) -> str:
     return metric.replace("_", " ")
 
 
-def _of(kind: str) -> str:
-    return {"event": "event-time", "processing": "processing-time"}[kind]
-
-
 def _quantile(name: str) -> str:
     return {"p999": "p99.9", "max": "largest"}.get(name, name)
 
@@ -77,5 +69,8 @@ def _every(interval: str | None) -> str:
     return f", with checkpoints every {interval}" if interval else ""
 
 
-def _at(percent: str | None) -> str:
-    return f" at {percent}\u202f% of the rate" if percent else ""
+def _at(load: str | None, unit: str | None) -> str:
+    """The load: a part of the rate, or a rate that all cells share; empty for a figure without one."""
+    if load is None:
+        return ""
+    return f" at {load}\u202f% of the rate" if unit == "pct" else f" at {_rate(load)}"

@@ -10,7 +10,7 @@ from streamgauge.bench.measurements.search.record import Constraint, Estimate, S
 from streamgauge.bench.search import verdict
 from streamgauge.bench.search.estimate import geometric_mean
 from streamgauge.records.trial import TrialResult
-from streamgauge.results.report.blocks import count, number
+from streamgauge.results.report.formatting import count, number
 
 
 def estimates(search: SearchAnswer | None) -> dict[int, Estimate]:

@@ -12,8 +12,9 @@ from itertools import groupby
 from streamgauge.bench.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.bench.answers.systems import asked
 from streamgauge.records.answers import MODES, Ability, AnswerLine, FeatureAbility, Mode, QueryAbility
-from streamgauge.results.report.blocks import Block, Cell, Section, State, Table, Text, attempt, count, number
+from streamgauge.results.report.blocks import Block, Cell, Section, State, Table, Text, attempt
 from streamgauge.results.report.degrees import out_of_order_percent
+from streamgauge.results.report.formatting import count, number
 from streamgauge.results.report.run_records import Records
 
 SLOWEST = 8

@@ -7,21 +7,9 @@ from collections.abc import Iterable
 from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Cell,
-    Outcome,
-    Section,
-    State,
-    Table,
-    Text,
-    between,
-    count,
-    number,
-    percent,
-    share,
-)
+from streamgauge.results.report.blocks import Cell, Outcome, Section, State, Table, Text
 from streamgauge.results.report.degrees import comparisons, wanted
+from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line
@@ -118,14 +106,15 @@ def _cells(cells: list[CellRecord]) -> Table:
     for record in cells:
         cell, (limit, meaning) = record.cell, limited_by(record.search)
         top = record.top_run
+        covers = f"of {record.interval_of}".replace(" ", "\u00a0") if record.interval_of else ""
         rows.append(
             [
                 Text(cell.experiment, href=f"#cell-{cell.name}"),
                 cell.workload,
                 cell.system,
-                _rate(record) if record.rate else _no_rate(record),
+                _rate(record),
                 record.claim.kind if record.search else MISSING,
-                " ".join([between(record.interval), *_covers(record)]),
+                f"{between(record.interval)} {covers}".rstrip(),
                 Text(limit, hint=meaning) if limit else MISSING,
                 f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING,
                 output(record) if record.search else MISSING,
@@ -147,11 +136,6 @@ def _comparisons(compared: list[Comparison]) -> Table:
     return Table([*columns, "blocks", "processes", "not known because"], rows, "Comparisons", cards=True)
 
 
-def _covers(record: CellRecord) -> list[str]:
-    """Coverage of the interval in one line; an empty list without an interval."""
-    return [f"of {record.interval_of}".replace(" ", "\u00a0")] if record.interval_of else []
-
-
 def output(record: CellRecord) -> Text:
     """Result of comparing a cell's outputs, with the parts that were wrong."""
     parts = f": {first_of(record.wrong)}" if record.wrong else ""
@@ -159,10 +143,8 @@ def output(record: CellRecord) -> Text:
 
 
 def _rate(record: CellRecord) -> Text:
-    return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
-
-
-def _no_rate(record: CellRecord) -> Text:
+    if record.rate:
+        return Text(number(record.rate), "good" if record.proven else "open", hint=record.claim.sentence)
     status = record.search_status
     state = "bad" if status.outcome == "done" else _MARK[status.outcome]  # it ended without one
     return Text(MISSING, state, hint=status.reason or record.claim.sentence)
@@ -191,16 +173,16 @@ def _doubts(record: CellRecord) -> list[tuple[State, str, str]]:
 
 def _notes(cells: list[CellRecord]) -> list[tuple[State, str, str]]:
     """Lists the doubts of searches; cells with the same doubt share a line, and plain remarks come last."""
-    said: dict[tuple[State, str], list[str]] = {}
+    names_of: dict[tuple[State, str], list[str]] = {}
     for record in cells:
         claim, name = record.claim.sentence, record.cell.name
         if record.rate and not record.proven:
-            said.setdefault(("open", claim), []).append(name)
+            names_of.setdefault(("open", claim), []).append(name)
         for doubt in record.search.doubts if record.search else ():
             if doubt.sentence not in claim:
-                said.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
+                names_of.setdefault(("plain" if doubt.is_plain else "open", one_line(doubt.sentence)), []).append(name)
     lines: list[tuple[State, str, str]] = [
-        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in said.items()
+        (state, f"search {_named(names, len(cells))}", sentence) for (state, sentence), names in names_of.items()
     ]
     return sorted(lines, key=lambda line: line[0] == "plain")
 

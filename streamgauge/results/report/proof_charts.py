@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streamgauge.records.trial import MeasuredTrial
-from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text, number, share
+from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text
+from streamgauge.results.report.formatting import number, share
 from streamgauge.results.report.measured import answers
 from streamgauge.results.report.run_records import CellRecord
 from streamgauge.results.report.trials import name_of, outcome_of, over_time, said

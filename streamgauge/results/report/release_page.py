@@ -11,22 +11,9 @@ from streamgauge.bench.compare.release_rules import TURNS, grouped
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, with_mark
 from streamgauge.results.report import nexmark_section
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Hole,
-    Outcome,
-    Section,
-    State,
-    Table,
-    Text,
-    attempt,
-    marked,
-    number,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Outcome, Section, State, Table, Text, attempt
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
+from streamgauge.results.report.formatting import MISSING, marked, number
 from streamgauge.results.report.layout import fill, publish
 
 _STATES: dict[str, State] = {"go": "good", "no-go": "bad", "inconclusive": "open"}

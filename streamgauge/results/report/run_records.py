@@ -226,8 +226,8 @@ class Records:
     @cached_property
     def environments(self) -> list[Environment]:
         """Distinct environments (machine and software) in which stages ended well; usually one."""
-        told = [stage.environment for stage in self.stages if stage.environment]
-        return [one for number, one in enumerate(told) if one not in told[:number]]
+        known = [stage.environment for stage in self.stages if stage.environment]
+        return [one for number, one in enumerate(known) if one not in known[:number]]
 
     def relative(self, text: str) -> str:
         """Makes the paths in a text relative: a page may be moved with its run to another machine."""
@@ -335,14 +335,10 @@ def _shown_plan(search: SearchAnswer | None, windows: list[MeasuredWindow], tria
     return windows[-1].plan if windows else trials[-1].plan if trials else None
 
 
-def load_of(run: LatencyRun) -> str:
-    """Names the load of a latency run."""
-    return load_text(run.fraction, run.rate_events_per_s, run.common)
-
-
-def load_text(fraction: float, rate: float, common: bool) -> str:
-    """Names a load: a fraction of the cell's rate, or the events/s that all cells were offered."""
-    return f"{rate:,.0f}\u00a0/s".replace(",", "\u202f") if common else f"{100 * fraction:.4g}\u202f%"
+def load_of(run: LatencyRun | LatencyTrial) -> str:
+    """Names the load of a latency run: a fraction of the cell's rate, or the events/s that all cells were offered."""
+    rate = f"{run.rate_events_per_s:,.0f}\u00a0/s".replace(",", "\u202f")
+    return rate if run.common else f"{100 * run.fraction:.4g}\u202f%"
 
 
 def one_line(text: str | None) -> str:

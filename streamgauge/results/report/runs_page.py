@@ -9,7 +9,8 @@ from streamgauge.base.words import counted
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_summary import Summary
-from streamgauge.results.report.blocks import MISSING, Block, Cell, Hole, Note, Outcome, Section, State, Table, Text
+from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Outcome, Section, State, Table, Text
+from streamgauge.results.report.formatting import MISSING
 from streamgauge.results.report.layout import fill
 
 _STATES: dict[str, State] = {"done": "good", "failed": "bad"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from streamgauge.bench.measurements.search.record import Declared
 from streamgauge.config.systems import WORDS
-from streamgauge.results.report.blocks import Block, Cell, Note, Section, Table, between, number
+from streamgauge.results.report.blocks import Block, Cell, Note, Section, Table
+from streamgauge.results.report.formatting import between, number
 from streamgauge.results.report.run_records import CellRecord, Records
 
 UNKNOWN = "unknown"

@@ -5,25 +5,9 @@ from __future__ import annotations
 from streamgauge.base.units import Tick, show_about, show_enough, show_ticks, ticks_per_second
 from streamgauge.base.words import THIN, counted
 from streamgauge.records.profile import UNMERGED, ByPart, Profile, RecordedDelays, part_name
-from streamgauge.results.report.blocks import (
-    QUANTILES,
-    Block,
-    Cell,
-    Chart,
-    Hole,
-    Note,
-    Section,
-    Table,
-    Tiles,
-    attempt,
-    bin_rows,
-    count,
-    number,
-    percent,
-    quantile_cells,
-    sentence,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Note, Section, Table, Tiles, attempt
 from streamgauge.results.report.charts import axis, delay_axis, edges, figure, line, moment, moment_axis, steps
+from streamgauge.results.report.formatting import QUANTILES, bin_rows, count, number, percent, quantile_cells, sentence
 from streamgauge.results.report.run_records import Records
 
 #: most parts of the stream that are shown

@@ -9,7 +9,7 @@ from streamgauge.records.answers import AnswerLine, Status
 from streamgauge.records.judgement import Judgement, ReleaseVerdict
 from streamgauge.records.series import Point
 from streamgauge.results.index import Index
-from streamgauge.results.index.history import History
+from streamgauge.results.index.result_index import History
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import Cell, Section, State, Table, Text, attempt
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from streamgauge.results.report.blocks import Cell, Hole, Note, Section, between, share
+from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Section
 from streamgauge.results.report.costs import Costs, chart, ends_of
 from streamgauge.results.report.degrees import at_own_rate, latency_ms, line_of
+from streamgauge.results.report.formatting import between, share
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: the page of what disorder costs, beside this one
@@ -34,23 +35,13 @@ def section(records: Records) -> Section:
     rates = chart(
         costs, title, "events/s", lambda r: r.rate, ends=ends_of, columns=columns, more=more, groups=groups, note=note
     )
-    blocks = [rates]
-    fraction = common_fraction(records.cells)
-    if fraction is None:
-        blocks.append(
-            Hole("No latency against disorder", "no fraction of the rate has a valid run in every measured cell")
-        )
-    else:
+    why = "no fraction of the rate has a valid run in every measured cell"
+    p99: Block = Hole("No latency against disorder", why)
+    if (fraction := common_fraction(records.cells)) is not None:
         title = f"p99 event-time latency against disorder, at {share(fraction)} of each cell's rate"
         p99 = chart(costs, title, "p99 (ms)", lambda r: latency_ms(at_own_rate(r, fraction), "p99"), groups=groups)
-        blocks.append(p99)
-    blocks.append(
-        Note(
-            "What disorder costs each engine and state store, and what it does with late events: a page of its own.",
-            href=PAGE,
-        )
-    )
-    return Section("disorder", "What disorder costs", lead, blocks)
+    further = "What disorder costs each engine and state store, and what it does with late events: a page of its own."
+    return Section("disorder", "What disorder costs", lead, [rates, p99, Note(further, href=PAGE)])
 
 
 def common_fraction(cells: list[CellRecord]) -> float | None:

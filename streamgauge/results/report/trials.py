@@ -14,7 +14,7 @@ from streamgauge.records.trial import (
     SystemFigures,
     TrialResult,
 )
-from streamgauge.results.report.blocks import MISSING, Cell, Chart, Table, count, number
+from streamgauge.results.report.blocks import Cell, Chart, Table
 from streamgauge.results.report.charts import (
     BLUE,
     DASHES,
@@ -30,7 +30,8 @@ from streamgauge.results.report.charts import (
     figure,
     line,
 )
-from streamgauge.results.report.run_records import load_text
+from streamgauge.results.report.formatting import MISSING, count, number
+from streamgauge.results.report.run_records import load_of
 
 #: most points of a line: more look alike on a screen
 MOST_POINTS = 200
@@ -64,12 +65,7 @@ def said(trial: TrialResult) -> str:
 
 def name_of(trial: TrialResult, nth: int) -> str:
     """Names a proof trial by its number, a latency run by its fraction of the rate."""
-    return load_of_trial(trial) if isinstance(trial, LatencyTrial) else f"proof\u00a0{nth}"
-
-
-def load_of_trial(trial: LatencyTrial) -> str:
-    """Names the load of a latency run by its line of the log."""
-    return load_text(trial.fraction, trial.rate_events_per_s, trial.common)
+    return load_of(trial) if isinstance(trial, LatencyTrial) else f"proof\u00a0{nth}"
 
 
 def system_of(trial: TrialResult) -> SystemFigures:
@@ -140,7 +136,7 @@ def counted(trials: Sequence[TrialResult]) -> Table:
     """Table of each trial's events in and out, as driver and system counted them."""
     rows: list[list[Cell]] = []
     for nth, trial in enumerate(trials, 1):
-        details, seen, check = trial.details, trial.observation, trial.check or Compared(wrong=None)
+        details, observation, check = trial.details, trial.observation, trial.check or Compared(wrong=None)
         batches = system_of(trial).get("batches")
         dropped = None if batches is None else sum(batch.get("dropped", 0) for batch in batches)
         speed = next((driver["stream_seconds_per_second"] for driver in details.get("drivers", [])), None)
@@ -149,7 +145,7 @@ def counted(trials: Sequence[TrialResult]) -> Table:
             [
                 name_of(trial, nth),
                 number(trial.rate_events_per_s),
-                *(count(value) for value in (seen.offered, seen.taken, details.get("emitted"))),
+                *(count(value) for value in (observation.offered, observation.taken, details.get("emitted"))),
                 count(check.get("expected_late")),
                 "unchecked" if reported is None and "reported_late" in check else count(reported),
                 check.get("late_counted") or MISSING,
@@ -222,7 +218,7 @@ def _offsets(offsets: Iterable[tuple[int, int]]) -> str:
 
 def split(runs: Sequence[LatencyTrial]) -> Chart:
     """Charts the mean latency in parts, one bar for each run."""
-    whole = [(load_of_trial(run), run.details.get("latency_split_ns", {})) for run in runs]
+    whole = [(load_of(run), run.details.get("latency_split_ns", {})) for run in runs]
     traces: list[Trace] = []
     parts = _parts(runs)
     for part, (name, colour, pattern) in parts.items():
@@ -266,7 +262,7 @@ def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
         points = thinned(_split_points(run))
         for at_s, ns in points:
             cells = (number(_ms(ns.get(part))) for part in parts)
-            rows.append([load_of_trial(run), number(at_s), *cells])
+            rows.append([load_of(run), number(at_s), *cells])
         for part, (name, colour, _) in parts.items() if run is shown else ():
             y = [_ms(ns.get(part)) for _, ns in points]
             if any(value is not None for value in y):
@@ -276,7 +272,7 @@ def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
                          hovertemplate=f"{name}: %{{y:,.4r}} ms<extra></extra>")
                 )  # fmt: skip
     return Chart(
-        f"Parts of the latency over time, at {load_of_trial(shown)}",
+        f"Parts of the latency over time, at {load_of(shown)}",
         figure(
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,

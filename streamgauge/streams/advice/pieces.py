@@ -47,8 +47,7 @@ class Stream:
     """Row groups of a stream, and what is asked about it."""
 
     groups: Sequence[RowGroup]
-    begins: Sequence[int]
-    """number of the first event of each row group, and of all events"""
+    begins: Sequence[int]  # number of the first event of each row group, and of all events
     question: Question
     with_arrival: bool
 

@@ -21,16 +21,11 @@ from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_
 class Judged:
     """Consecutive events beside what a watermark knows of them; times in ticks."""
 
-    reached: Times
-    """the largest event time before each event; of the first event of all, its own time"""
-    largest: Times
-    """the same, that of the event included"""
-    ends: Times
-    """end of the first window that holds the event; without windows, a tick after the event"""
-    slack: Times
-    """by which an event is lost from all of its windows"""
-    slack_in_part: Times
-    """by which at least one window lacks the event"""
+    reached: Times  # the largest event time before each event; of the first event of all, its own time
+    largest: Times  # the same, that of the event included
+    ends: Times  # end of the first window that holds the event; without windows, a tick after the event
+    slack: Times  # by which an event is lost from all of its windows
+    slack_in_part: Times  # by which at least one window lacks the event
 
 
 def judged(times: Times, before: int, question: Question) -> Judged:

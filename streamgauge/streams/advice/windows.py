@@ -40,14 +40,10 @@ class Panes:
     keys: Times
     events: Times
     sums: Values
-    first: Times
-    """number of its first event in the stream"""
-    reached: Times
-    """largest time before its first event"""
-    opened: Times
-    """the same, that of the event included"""
-    last_reached: Times
-    """largest time before its last event"""
+    first: Times  # number of its first event in the stream
+    reached: Times  # largest time before its first event
+    opened: Times  # the same, that of the event included
+    last_reached: Times  # largest time before its last event
 
     @classmethod
     def of(cls, events: Judged, number: int, keys: Times | None, values: Values | None) -> Panes:

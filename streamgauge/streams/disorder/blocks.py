@@ -179,24 +179,16 @@ class Count:
 
     events: int
     out_of_order: int
-    delays: int
-    """sum of the delays of those out of order"""
-    longest: int
-    """the longest of these delays, which may be beyond 64 bits; 0 without any"""
-    falls: int
-    """adjacent pairs whose second time is earlier"""
-    rises: int
-    """adjacent pairs whose second time is later"""
-    ends: tuple[int, int] | None
-    """the first and the last time"""
+    delays: int  # sum of the delays of those out of order
+    longest: int  # the longest of these delays, which may be beyond 64 bits; 0 without any
+    falls: int  # adjacent pairs whose second time is earlier
+    rises: int  # adjacent pairs whose second time is later
+    ends: tuple[int, int] | None  # the first and the last time
     holders: tuple[tuple[int, int], ...]
     """(row of a record, number of late events before the next record) where they are many"""
-    lead: int
-    """number of late events before the first record; all events, where no one is a record"""
-    last: int | None
-    """row of the last record"""
-    tail: int
-    """number of late events after the last record"""
+    lead: int  # number of late events before the first record; all events, where no one is a record
+    last: int | None  # row of the last record
+    tail: int  # number of late events after the last record
 
     @classmethod
     def of(cls, times: Times, before: int, start: int, places: npt.NDArray[np.intp] | None, held: int) -> Count:

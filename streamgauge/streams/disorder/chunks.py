@@ -106,14 +106,10 @@ class Window:
 
     begin: Border
     end: Border
-    groups: list[RowGroup]
-    """row groups that hold them"""
-    first: int
-    """row of the first row of the first group"""
-    cuts: list[int]
-    """numbers of the groups that begin a piece"""
-    following: RowGroup | None
-    """row group after the last one"""
+    groups: list[RowGroup]  # row groups that hold them
+    first: int  # row of the first row of the first group
+    cuts: list[int]  # numbers of the groups that begin a piece
+    following: RowGroup | None  # row group after the last one
     delay: Delays
 
     @staticmethod

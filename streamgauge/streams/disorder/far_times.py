@@ -40,8 +40,7 @@ class Far:
     region: Region
     own: Group
     main: Group
-    unit: TimeUnit = "s"
-    """two_units, unit: the coarser unit, in which some or all of the times are"""
+    unit: TimeUnit = "s"  # two_units, unit: the coarser unit, in which some or all of the times are
     region_is_coarse: bool = True
     """two_units: true if the region has the times of the coarser unit, false if those of the unit as declared"""
 

@@ -31,8 +31,7 @@ class Origin:
     tick: Tick
     time: TimeColumn
     places: tuple[Place, ...] = ()
-    word: str = "line"
-    """what counts in a file: lines, rows of Parquet, or offsets"""
+    word: str = "line"  # what counts in a file: lines, rows of Parquet, or offsets
     skipped: Skipped = NONE_SKIPPED
 
 

@@ -46,14 +46,11 @@ class Outages:
     """
 
     lengths: DelayTable
-    ups: DelayTable
-    """times from the end of an outage to the next one"""
-    column: str | None = None
-    """its values are the parts, unless there are partitions"""
+    ups: DelayTable  # times from the end of an outage to the next one
+    column: str | None = None  # its values are the parts, unless there are partitions
     partitions: int = 0
     """number of partitions, to which events belong by the key in the column, or else in turns by seq; 0: none"""
-    rate: int = 0
-    """waiting events are delivered so many times as fast as they happened; 0: at once"""
+    rate: int = 0  # waiting events are delivered so many times as fast as they happened; 0: at once
     shares: dict[str, int] = field(default_factory=dict)
     """by the name of a part: which of its outages can be chosen, in WHOLE-ths; others: all"""
 

@@ -33,12 +33,9 @@ class Block:
 class Silence:
     """The end of the stream, from the last event of a part on."""
 
-    events: int
-    """number of events that follow"""
-    since: int
-    """the stream's largest time at the part's last event"""
-    ticks: int
-    """by which the stream's largest time moved on afterwards"""
+    events: int  # number of events that follow
+    since: int  # the stream's largest time at the part's last event
+    ticks: int  # by which the stream's largest time moved on afterwards
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ class Left:
 
     largest: int = BEFORE_ALL
     events: int = 0
-    holder: Name = None
-    """the part whose event has the stream's largest time; the first such event counts"""
+    holder: Name = None  # the part whose event has the stream's largest time; the first such event counts
     parts: dict[Name, Seen] = field(default_factory=dict)
 
     def and_then(self, more: Left) -> Left:
@@ -98,12 +94,9 @@ def left(blocks: Iterable[Block], largest: int) -> Left:
 class Bursts:
     """Bursts of a part: events out of order in the stream, with no event of the part in order between them."""
 
-    lead: int = 0
-    """events before the first one in order"""
-    inner: Spread = field(default_factory=Spread)
-    """numbers of events of the bursts between two in order"""
-    tail: int | None = None
-    """events after the last one in order; None if none is in order"""
+    lead: int = 0  # events before the first one in order
+    inner: Spread = field(default_factory=Spread)  # numbers of events of the bursts between two in order
+    tail: int | None = None  # events after the last one in order; None if none is in order
 
     def and_then(self, more: Bursts) -> Bursts:
         if self.tail is None:
@@ -125,25 +118,17 @@ class Figures:
     events: int = 0
     low: int = 0
     high: int = 0
-    delays: Spread = field(default_factory=Spread)
-    """of events that are out of order among those of the part"""
-    late: Counts | None = None
-    """of these delays, those above each step of the grid"""
+    delays: Spread = field(default_factory=Spread)  # of events that are out of order among those of the part
+    late: Counts | None = None  # of these delays, those above each step of the grid
     behind: Spread = field(default_factory=Spread)
     """how far the part's largest time lies behind the stream's, at each of its events"""
-    longest_idle: int = 0
-    """the most by which the stream's largest time moved on between two events of the part"""
+    longest_idle: int = 0  # the most by which the stream's largest time moved on between two events of the part
     idle_spells: int = 0
-    returns: int = 0
-    """times that the part comes again after events of others"""
-    longest_absence: int = 0
-    """most events of others from one event of the part to the next"""
-    overtaken: int = 0
-    """events of other parts that lie below the largest time, which is this part's"""
-    bursts: Bursts = field(default_factory=Bursts)
-    """bursts of events that are out of order in the stream"""
-    end: Silence | None = None
-    """from the part's last event to the stream's end, once it is known"""
+    returns: int = 0  # times that the part comes again after events of others
+    longest_absence: int = 0  # most events of others from one event of the part to the next
+    overtaken: int = 0  # events of other parts that lie below the largest time, which is this part's
+    bursts: Bursts = field(default_factory=Bursts)  # bursts of events that are out of order in the stream
+    end: Silence | None = None  # from the part's last event to the stream's end, once it is known
 
     def and_then(self, more: Figures) -> Figures:
         if not (self.events and more.events):
@@ -299,8 +284,7 @@ class Without:
     """A share of the stream without some parts: delays of events out of order, and how far ahead each part runs."""
 
     delays: Spread
-    ahead: tuple[Spread, ...]
-    """of each part left out: its times − the largest time of the others so far"""
+    ahead: tuple[Spread, ...]  # of each part left out: its times − the largest time of the others so far
 
     def and_then(self, more: Without) -> Without:
         ahead = tuple(one + other for one, other in zip(self.ahead, more.ahead, strict=True))

@@ -105,8 +105,7 @@ class _Rows:
     """The events of one kind in a batch: their positions in it, and their numbers."""
 
     generator: Generator
-    code: int
-    """index of their kind in KINDS"""
+    code: int  # index of their kind in KINDS
     at: views.Rows
     number: Ints
 

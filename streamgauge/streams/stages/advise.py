@@ -124,7 +124,7 @@ class _Advising:
             rules = self._of_windows(known, asked)
         most = rounded_up(max((need.slack.largest + 1 for need in needs if need.slack.count), default=0), self._tick)
         delays = _delays(self._grid, late, most, [*asked, *(one.whole for one in made), *(r.delay or 0 for r in rules)])
-        items = [(blocks, begin) for blocks, begin in numbered(tasks(self._blocks, self._cores))]
+        items = numbered(tasks(self._blocks, self._cores))
         seconds = workers.each(items, lambda item: self._second(*item, delays, made, known, keys))
         if made:
             by_block = [lost for one in seconds for lost in one.by_test]

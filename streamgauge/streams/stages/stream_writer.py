@@ -53,8 +53,7 @@ class Written:
     """Files that a task wrote, and their figures."""
 
     files: list[str]
-    texts: dict[str, list[str]]
-    """name of the part in each text format, if the task has rows"""
+    texts: dict[str, list[str]]  # name of the part in each text format, if the task has rows
     tally: Tally
 
 
@@ -67,15 +66,12 @@ class Writer:
     delay: Delays
     seed: int
     selection: Selection
-    duplicates: Fraction
-    """share of the events that come twice"""
+    duplicates: Fraction  # share of the events that come twice
     schema: pa.Schema
     outputs: Collection[str]
     source: Source
-    head: bytes
-    """header of CSV, which begins the first part"""
-    a_file: int
-    """number of chunks of a Parquet file"""
+    head: bytes  # header of CSV, which begins the first part
+    a_file: int  # number of chunks of a Parquet file
 
     def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
         files: list[str] = []

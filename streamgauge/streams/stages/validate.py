@@ -59,7 +59,7 @@ def run(
             validation.write(folder / RESULT)
             _show(folder, shown)
         if failed := validation.failed:
-            reasons = "; ".join(f"{e.name} ({_text(e.observed)})" for e in failed)
+            reasons = "; ".join(f"{e.name} ({e.text})" for e in failed)
             raise UserError(
                 f"experiment {experiment.name}: {len(failed)} of {len(validation.expectations)} expectations failed: "
                 f"{reasons}; see {shown / DOCS}"
@@ -233,14 +233,6 @@ def _observed(result: Any, row: Facts) -> JsonValue:
     raised = result.exception_info
     raised = raised if "exception_message" in raised else next(iter(raised.values()), {})
     return str(raised.get("exception_message") or "")[:300] if isinstance(raised, dict) else None
-
-
-def _text(observed: JsonValue) -> str:
-    return (
-        ", ".join(f"{name} {value}" for name, value in observed.items())
-        if isinstance(observed, dict)
-        else str(observed)
-    )
 
 
 def _show(result: Path, shown: Path) -> None:

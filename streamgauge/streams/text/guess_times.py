@@ -73,8 +73,7 @@ _LONGEST = 48
 class Calendar:
     """Facts about a file's times that are known before a look at them."""
 
-    written_s: int
-    """when the file was written last; times without a year lie before"""
+    written_s: int  # when the file was written last; times without a year lie before
     year: int | None = None
     zone: str = "UTC"
 

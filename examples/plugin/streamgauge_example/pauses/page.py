@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.results.report.blocks import Block, Hole, Tiles, number
+from streamgauge.results.report.blocks import Block, Hole, Tiles
+from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
 from streamgauge_example.pauses import NAME
 from streamgauge_example.pauses.record import Pause

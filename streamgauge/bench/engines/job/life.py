@@ -42,17 +42,12 @@ class JobFigures(SystemFigures):
 class Job:
     """A job, and what it has taken in the trials that have ended."""
 
-    values: dict[str, str]
-    """values of the places in templates"""
-    form: Form
-    """form of its input's records"""
-    folder: Path | None
-    """folder of a job that is started once, for its checkpoint and the rows of all its trials"""
+    values: dict[str, str]  # values of the places in templates
+    form: Form  # form of its input's records
+    folder: Path | None  # folder of a job that is started once, for its checkpoint and the rows of all its trials
     command: Command = field(init=False)
-    trials: list[Path] = field(default_factory=list)
-    """folders of the rows of the trials that have ended"""
-    latest: tuple[int, int] = (0, 0)
-    """latest event time in ticks, and largest seq, of all those rows"""
+    trials: list[Path] = field(default_factory=list)  # folders of the rows of the trials that have ended
+    latest: tuple[int, int] = (0, 0)  # latest event time in ticks, and largest seq, of all those rows
     _counted_s: float = 0.0
 
     def start(self, system: JobSettings, log: Path) -> None:
@@ -97,8 +92,7 @@ class Trial:
 
     setup: TrialSetup
     job: Job
-    rows: Path
-    """folder of the rows that are offered"""
+    rows: Path  # folder of the rows that are offered
     progress: Progress
     publishing: Publishing
     follower: Follower

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, minutes
-from streamgauge.results.report.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Note,
-    Table,
-    Tiles,
-    between,
-    count,
-    number,
-    percent,
-    seconds,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Tiles
+from streamgauge.results.report.formatting import between, count, number, percent, seconds
 from streamgauge.results.report.measured import ANSWERS, ages, answers, blocks_of, load, unit_of, within
 from streamgauge.results.report.run_records import CellRecord, Records
 

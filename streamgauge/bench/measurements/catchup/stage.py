@@ -10,6 +10,7 @@ from functools import partial
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.queues import fitting_rows
 from streamgauge.bench.driver.schedule import NS
+from streamgauge.bench.faults.course import looks
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
@@ -20,10 +21,10 @@ from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
-from streamgauge.records.measurement import Sample, TrialObservation
+from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
-from streamgauge.stats.catch_up import HOUR_S, CaughtUp, Look, caught_up, live_since, needed
+from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, live_since, needed
 from streamgauge.stats.trend import medians
 
 log = logging.getLogger("streamgauge")
@@ -80,10 +81,6 @@ def is_over(so_far: TrialObservation, bound_s: float) -> bool:
     if not so_far.clock or so_far.clock[-1].age_s > bound_s:
         return False  # at once: a long backlog is asked for often
     return live_since(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S) is not None
-
-
-def looks(samples: Sequence[Sample]) -> list[Look]:
-    return [(one.at_s, one.age_s, one.taken) for one in samples]
 
 
 def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured, Vitals]]) -> CatchupRun:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.results.report import trials
-from streamgauge.results.report.blocks import MISSING, Block, Cell, Chart, Hole, Table, Text, attempt, count, number
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, Text, attempt
 from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.formatting import MISSING, count, number
 from streamgauge.results.report.measured import answers
 from streamgauge.results.report.model import settled_age, typical
 from streamgauge.results.report.run_records import CellRecord, Records, load_of
@@ -40,7 +41,7 @@ def _predicted(record: CellRecord) -> Table:
         if model and model.batch_cost_s is not None:
             age = model.age_at(run.rate_events_per_s)
             predicted = "does not settle" if age is None else number(age)
-        settled: Cell = Text("settled", "good") if run.is_settled else _validity(run)
+        settled: Cell = _validity(run) if run.doubt else Text("settled", "good")
         rows.append(
             [
                 load_of(run),

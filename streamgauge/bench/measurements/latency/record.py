@@ -76,16 +76,11 @@ class LatencyRun(Record):
     application: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def is_settled(self) -> bool:
-        """True if it sustained its rate; otherwise its latency only depends on how long it ran."""
-        return not self.doubt
-
-    @property
     def doubt(self) -> str:
-        """Says in two words why it did not settle; empty if it did."""
+        """Says in two words why it did not settle, so that its latency depends on how long it ran; empty if it did."""
         return {"unsustainable": "not sustained", "inconclusive": "not settled"}.get(self.outcome, "")
 
     @property
     def is_sound(self) -> bool:
         """True if it is valid, measured a latency, sustained its rate, and had no wrong output."""
-        return self.event_latency.p99_ms is not None and self.valid and self.correct is not False and self.is_settled
+        return self.event_latency.p99_ms is not None and self.valid and self.correct is not False and not self.doubt

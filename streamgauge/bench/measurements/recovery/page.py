@@ -6,19 +6,8 @@ from collections.abc import Callable
 
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.records.spread import Spread
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Note,
-    Table,
-    Tiles,
-    between,
-    count,
-    number,
-    seconds,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Tiles
+from streamgauge.results.report.formatting import MISSING, between, count, number, seconds
 from streamgauge.results.report.measured import ANSWERS, ages, answers, blocks_of, load, within
 from streamgauge.results.report.run_records import CellRecord, Records
 

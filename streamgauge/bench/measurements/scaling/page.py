@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.scaling.record import Carried, Need, ScalingRun
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Hole,
-    Note,
-    Table,
-    Tiles,
-    attempt,
-    between,
-    number,
-    share,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Note, Table, Tiles, attempt
 from streamgauge.results.report.charts import Trace, axis, figure, line
 from streamgauge.results.report.degrees import in_cpus
+from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.measured import ANSWERS
 from streamgauge.results.report.run_records import CellRecord, Records
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.results.report import ladder_charts, proof_charts, trials
-from streamgauge.results.report.blocks import MISSING, Block, Hole, Note, Tiles, attempt, between, count, number, share
+from streamgauge.results.report.blocks import Block, Hole, Note, Tiles, attempt
+from streamgauge.results.report.formatting import MISSING, between, count, number, share
 from streamgauge.results.report.model import fixed_share, limited_by, typical
 from streamgauge.results.report.run_records import CellRecord, Records
 

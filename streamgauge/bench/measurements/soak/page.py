@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from streamgauge.base.words import THIN, counted
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
-from streamgauge.results.report.blocks import (
-    MISSING,
-    Block,
-    Cell,
-    Chart,
-    Spark,
-    State,
-    Table,
-    Text,
-    Tiles,
-    between,
-    number,
-)
+from streamgauge.results.report.blocks import Block, Cell, Chart, Spark, State, Table, Text, Tiles
 from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.formatting import MISSING, between, number
 from streamgauge.results.report.measured import ANSWERS, blocks_of, load, unit_of
 from streamgauge.results.report.run_records import CellRecord, Records
 

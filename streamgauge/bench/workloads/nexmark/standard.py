@@ -11,7 +11,7 @@ WINDOW_US, SLIDE_US = 10 * SECOND_US, 5 * SECOND_US
 WAIT_US = 600 * SECOND_US
 
 
-def standard(query: Query, watermark_ms: int, wait_us: int = WAIT_US) -> Spec:
+def standard(query: Query, watermark_ms: int = 5_000, wait_us: int = WAIT_US) -> Spec:
     """Parameters with which the suite asks a query."""
     windows = {"q15": DAY_US, "q16": DAY_US}
     name = query.name.rpartition(".")[2]
