@@ -240,12 +240,13 @@ def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | 
 
 def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
     looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
-    died = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid="the system died")
-    for failure, failed in ((None, False), ("killed", True)):
-        run = TrialRun(died, {"system": {"failure": failure}}, Histogram(), Histogram())
-        measured = Measured(died, Verdict("inconclusive", ""), run, None, cast(Loss, None))
+    died, gone = "the system died", "the driver failed: no memory"
+    for why, failure, failed in ((died, None, False), (gone, "it lost its driver", False), (died, died, True)):
+        seen = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid=why)
+        run = TrialRun(seen, {"system": {"failure": failure}}, Histogram(), Histogram())
+        measured = Measured(seen, Verdict("inconclusive", ""), run, None, cast(Loss, None))
         repeat = stage.repeat_of(measured, 1.0)
-        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, "the system died")
+        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, why)
         assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
 
 

@@ -223,27 +223,33 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
 
 
-def struck(failure: str | None = None, **observed: Any) -> Struck:
-    """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on."""
+def struck(failure: str | None = None, away: str = "", **observed: Any) -> Struck:
+    """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
+
+    failure: the system's own. away: why it did not go on after the fault.
+    """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
     details: Details = {"system": {"failure": failure}, "drivers": []}
     run = TrialRun(replace(seen, **observed), details, Histogram(), Histogram())
     strike = Strike("kill", 2.0)
-    strike.struck_s, strike.resumed_s = 2.0, None if "go on" in (run.observation.invalid or "") else 3.0
+    strike.struck_s, strike.resumed_s, strike.failure = 2.0, None if away else 3.0, away
     return struck_of(strike, Measured(run.observation, Verdict("inconclusive", ""), run, None, cast(Loss, None)), 1.0)
 
 
 def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures_nothing_does_not_count() -> None:
     """Else the figure would be that of the trials in which it came back."""
     dead, full = "it did not go on after the fault kill: no port", "the queues overflowed, and the trial ended there"
-    back, failed, never = struck(), struck("it died", invalid="the system failed: it died"), struck(invalid=dead)
-    overflown, slipped = struck(overflow=True), struck(overflow=True, invalid="the driver limited this trial")
-    assert [(one.valid, one.back_s is not None) for one in (back, failed, never, overflown, slipped)] == [
-        (True, True), (True, False), (True, False), (True, False), (False, True),
+    back, failed = struck(), struck("it died", invalid="the system failed: it died")
+    never, overflown = struck(away=dead, invalid=dead), struck(overflow=True)
+    slipped, gone = struck(overflow=True, invalid="the driver limited this trial"), "the driver failed: no memory"
+    alone, left = struck("it lost its driver", invalid=gone), struck(away=dead, invalid=gone)
+    assert [(one.valid, one.back_s is not None) for one in (back, failed, never, overflown, slipped, alone, left)] == [
+        (True, True), (True, False), (True, False), (True, False), (False, True), (False, True), (False, True),
     ]  # fmt: skip
-    assert (never.reason, overflown.reason[:48]) == (dead, full)
-    assert suffered_of("kill", "", [back, slipped]).back_s == Spread(value=back.back_s or 0.0)
+    assert (never.reason, overflown.reason[:48], alone.reason, left.reason) == (dead, full, gone, gone)
+    few = suffered_of("kill", "", [back, slipped, alone, left])
+    assert few.back_s == Spread(value=back.back_s or 0.0)
     kill = suffered_of("kill", "", [back, failed])
     assert (kill.back_s, kill.void, kill.unknown) == (None, "", "the system failed: it died")
     assert kill.peak_age_s is None, "its age might have grown on"
