@@ -90,7 +90,7 @@ class CellRun:
 
         A first look is a mode of its own, hence other series: its figures would look like a change among careful ones.
         """
-        cell, run_id, mode = self.cell, self.run_directory.name, "quick" if self.benchmark.is_quick else "streaming"
+        cell, run_id, mode = self.cell, self.run_directory.name, "quick" if self.benchmark.quick else "streaming"
         names = (self.benchmark.name, cell.experiment, cell.workload, cell.system, mode)
         return partial(Result, *names, run_id=run_id, config_hash=self._settings, replaces=True)
 
