@@ -194,5 +194,5 @@ def keep(cell_run: CellRun, run: CatchupRun) -> None:
         value, within, samples = (spread.value, spread.interval, spread.samples) if spread else (None, None, 0)
         cell_run.keep(
             metric, unit, value, interval=within, samples=samples, void=run.void or ("" if spread else why),
-            software=run.software,
+            remark=run.fewer, software=run.software,
         )  # fmt: skip

@@ -210,7 +210,7 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
-            void=one.void or ("" if spread else one.unknown), software=software,
+            void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
         )  # fmt: skip
     if one.compared:
         wrong, metric = float(len(one.wrong)), f"recovery_{one.fault}_wrong{suffix}"
