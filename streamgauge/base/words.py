@@ -16,6 +16,11 @@ def counted(count: int, noun: str, separator: str = ",") -> str:
     return f"{count:,} {noun}{plural}".replace(",", separator)
 
 
+def fewer(count: int, of: int, noun: str) -> str:
+    """Says how many count where not all do, such as 2 of 3 trials count; else empty."""
+    return "" if count == of else f"{count} of {counted(of, noun)} {'counts' if count == 1 else 'count'}"
+
+
 def first_of(names: Sequence[str]) -> str:
     """Names in few words, such as "a, b" or "a, b, c and 5 more"."""
     rest = len(names) - FEW

@@ -109,6 +109,9 @@ class Benchmark(Model):
     nightly: Nightly | None = Field(
         default=None, description="settings of nightly runs; without them there is no nightly DAG"
     )
+    quick: bool = Field(
+        default=False, description="true in the record of a first look (`run --quick`): its figures have the mode quick"
+    )
 
     @field_validator("name")
     @classmethod
@@ -187,11 +190,6 @@ class Benchmark(Model):
         """Settings of the measurements of its cells, by their names: search, latency, and those that it asks for."""
         return {name: value for name, value in self if isinstance(value, Section)}
 
-    @property
-    def is_quick(self) -> bool:
-        """True for a first look: its search is that of `Overrides.quick`, however many processes it has."""
-        return self.search.model_dump(include={*_QUICK_SEARCH}) == _QUICK_SEARCH
-
     def experiment(self, name: str) -> Experiment:
         return pick(self.experiments, name, "experiment")
 
@@ -261,7 +259,7 @@ class Overrides(Model):
                     }
                 ),
                 "latency": benchmark.latency.model_copy(update=_QUICK_LATENCY if self.quick else {}),
-                **(_shortened(benchmark) if self.quick else {}),
+                **(_shortened(benchmark) | {"quick": True} if self.quick else {}),
                 **self._given("scale"),
             }
         )

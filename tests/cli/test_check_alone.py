@@ -278,6 +278,8 @@ def test_what_executes_says_so_before_it_does(
         ({"experiments": [{"name": "e", "target_percent": 1, "delay": {"distribution": "empirical",
                                                                        "profile": "pipe"}}]},
          "a device or a pipe, allowed: a regular file"),
+        ({"systems": [{"name": name, "engine": "known"} for name in "ab"], "release": {"rate": 9}},
+         "systems.a.engine: found known, which cannot run the queries; set release.queries: []"),
     ],
 )  # fmt: skip
 def test_names_are_checked_without_their_modules(tmp_path: Path, keys: dict[str, Any], said: str) -> None:

@@ -63,6 +63,9 @@ def test_a_first_look_has_short_windows_and_what_is_asked_beside_it() -> None:
     assert (str(benchmark.search.max_age), benchmark.search.processes, benchmark.search.proof_steps) == ("3s", 1, 0)
     assert (benchmark.search.window_seconds, benchmark.search.yardstick) == (1.5, False)
     assert (benchmark.latency.fractions, benchmark.latency.seconds) == ((0.5,), 5.0)
+    record = benchmark.model_dump(mode="json")
+    assert [one.quick for one in (benchmark, parse(Benchmark, record, "its record"))] == [True, True]
+    assert not chosen({}, search=record["search"]).quick, "a file that has its values is none"
     shorter = chosen({"quick": True}, catchup={"minutes": 5, "rate": 10}).catchup
     assert shorter is not None
     assert (shorter.minutes, shorter.repeats, shorter.rate) == (1, 2, 10)

@@ -68,6 +68,7 @@ def test_a_killed_system_makes_the_trial_invalid(artifact: Path) -> None:
         found = trial(fleet, system, rate=100, seconds=60, progress=watch)
     assert found.observation.invalid is not None
     assert found.observation.invalid.startswith("system k ended with -9")
+    assert found.details["system"]["failure"] == found.observation.invalid
     assert system._process is None
 
 
@@ -188,13 +189,26 @@ def test_clocks_out_of_step_make_a_trial_invalid() -> None:
         server.close()
 
 
+class Dependent(InThread):
+    """A system that fails at once with its driver."""
+
+    def begin_trial(self, setup: TrialSetup) -> None:
+        self._driver = setup.endpoints[0]
+        super().begin_trial(setup)
+
+    def alive(self) -> bool:
+        with Connection(self._driver) as asked:
+            self.failure = self.failure or (asked.status()["failure"] and "its source is gone")
+        return super().alive()
+
+
 def test_a_driver_that_cannot_go_on_says_why(tmp_path: Path) -> None:
     # the second loop would end in 2315, beyond 63 bits of ns
     table = stream_table([0, 2**61, 2**62])
     pq.write_table(table, tmp_path / "part.parquet")
     (tmp_path / "manifest.json").write_text('{"files": ["part.parquet"], "tick": "ns"}')
     with Fleet(tmp_path, Replay(), tick="ns", columns=COLUMNS) as fleet:
-        found = trial(fleet, InThread(), rate=100, seconds=1)
+        found = trial(fleet, Dependent(), rate=100, seconds=1)
     assert found.observation.invalid is not None
     assert "the driver failed: " in found.observation.invalid
     assert "64 bits" in found.observation.invalid

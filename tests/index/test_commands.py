@@ -83,8 +83,10 @@ def test_a_figure_bears_its_claim_in_lists_exports_nights_and_curves(
 def test_an_export_has_the_comparisons_of_the_runs_that_are_here(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    example.run(tmp_path, "n1", example.result("n1"))
-    example.run(tmp_path, "n2", example.result("n2", at="2026-03-02T02:00:00+00:00"))
+    rate = {"metric": "sustainable_rate_events_per_s", "unit": "events/s"}
+    answered = example.result("n1", mode="batch", at="2026-03-01T03:00:00+00:00")
+    example.run(tmp_path, "n1", example.result("n1", 900.0, mode="quick", **rate), answered)
+    example.run(tmp_path, "n2", example.result("n2", 900.0, at="2026-03-02T02:00:00+00:00", **rate))
     compared = {"experiment": "late20", "against": "ordered", "workload": "sums", "system": "spark", "ratio": 0.9}
     compared |= {"interval": [0.88, 0.92], "blocks": 6, "processes": 3}
     unknown = {**compared, "metric": "p99", "ratio": None, "interval": None, "reason": "too few"}
@@ -97,18 +99,18 @@ def test_an_export_has_the_comparisons_of_the_runs_that_are_here(
     call(tmp_path, "rebuild")
     for name in ("out.csv", "out.parquet"):
         told = call(tmp_path, "export", "--out", str(tmp_path / name), "--json").json
-        assert (told["results"], told["comparisons"]) == (2, 2)
+        assert (told["results"], told["comparisons"]) == (3, 2)
     assert f"{damaged / 'search.json'}: damaged, no JSON" in caplog.text
     assert "the comparisons of its run were left out" in caplog.text
     read = (polars.read_csv(tmp_path / "out.csv"), polars.read_parquet(tmp_path / "out.parquet"))
     names = ("run_id", "experiment", "against", "workload", "system", "metric", "value", "low", "high", "blocks",
-             "processes", "unit", "valid", "reason", "at")  # fmt: skip
+             "processes", "unit", "valid", "reason", "at", "mode")  # fmt: skip
     for table in read:
         known, open_ = table.filter(polars.col("against").is_not_null()).select(names).rows()
         assert known[:11] == (
             "n1", "late20", "ordered", "sums", "spark", "sustainable_rate_events_per_s", 0.9, 0.88, 0.92, 6, 3,
         )  # fmt: skip
-        assert (known[11], known[14]) == ("ratio", "2026-03-01T02:00:00+00:00")
+        assert (known[11], *known[14:]) == ("ratio", "2026-03-01T02:00:00+00:00", "quick")
         assert open_[5:9] == ("p99", None, None, None)
         assert open_[13] == "too few"
     for where, count in (("metric=p99", 1), ("experiment=ordered", 0), ("run_id=n2", 0), ("unit=ratio", 2)):

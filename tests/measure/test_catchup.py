@@ -240,16 +240,17 @@ def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | 
 
 def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
     looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
-    died = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid="the system died")
-    for failure, failed in ((None, False), ("killed", True)):
-        run = TrialRun(died, {"system": {"failure": failure}}, Histogram(), Histogram())
-        measured = Measured(died, Verdict("inconclusive", ""), run, None, cast(Loss, None))
+    died, gone = "the system died", "the driver failed: no memory"
+    for why, failure, failed in ((died, None, False), (gone, "it lost its driver", False), (died, died, True)):
+        seen = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid=why)
+        run = TrialRun(seen, {"system": {"failure": failure}}, Histogram(), Histogram())
+        measured = Measured(seen, Verdict("inconclusive", ""), run, None, cast(Loss, None))
         repeat = stage.repeat_of(measured, 1.0)
-        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, "the system died")
+        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, why)
         assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
 
 
-def test_sentences_say_what_was_measured_and_what_was_not() -> None:
+def test_sentences_say_what_was_measured_and_what_was_not(tmp_path: Path) -> None:
     repeat = Repeat(valid=True, live_s=280.0, taken_per_s=30_000.0, offered=1000, correct=True, dropped=5)
     run = CatchupRun(
         plan="p", fraction=0.5, rate_events_per_s=10_000, behind_s=300, most_s=1200, max_age_s=10,
@@ -262,6 +263,16 @@ def test_sentences_say_what_was_measured_and_what_was_not() -> None:
         "5 minutes"
     )
     assert (run.dropped, run.correct) == ((10, 2000), True)
+    lost = repeat.model_copy(update={"valid": False, "reason": "the driver limited this trial"})
+    few = run.model_copy(update={"repeats": (repeat, lost, repeat)})
+    assert few.sentence == f"{run.sentence}; 2 of 3 repeats count"
+    bench = bench_of(tmp_path)
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    cell_run.directory.mkdir(parents=True)
+    few.write(cell_run.directory / "catchup.json")
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [note] = [block for block in shown if isinstance(block, Note)]
+    assert note.text == f"A{run.after_an_hour[1:]}. 2 of 3 repeats count."
     assert run.model_copy(update={"live_s": None}).sentence.startswith(
         "the interval of the seconds until it is live reaches the patience of 20 minutes; it takes "
     )

@@ -73,8 +73,10 @@ def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_com
     Strike("rescale", 0.5)(cast(Adapter, system), Path(), status)
     assert system.asked[3:] == ["rescale", "pin"]
     for problem in (UserError("no port"), OSError(98, "Address already in use")):
-        with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$"):
-            Strike("kill", 0.5)(cast(Adapter, _Killed(problem)), Path(), status)
+        strike = Strike("kill", 0.5)
+        with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$") as ended:
+            strike(cast(Adapter, _Killed(problem)), Path(), status)
+        assert strike.failure == str(ended.value)
 
 
 def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:

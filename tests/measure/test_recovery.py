@@ -223,27 +223,34 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
 
 
-def struck(failure: str | None = None, **observed: Any) -> Struck:
-    """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on."""
+def struck(failure: str | None = None, away: str = "", **observed: Any) -> Struck:
+    """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
+
+    failure: the system's own. away: why it did not go on after the fault.
+    """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
     details: Details = {"system": {"failure": failure}, "drivers": []}
     run = TrialRun(replace(seen, **observed), details, Histogram(), Histogram())
     strike = Strike("kill", 2.0)
-    strike.struck_s, strike.resumed_s = 2.0, None if "go on" in (run.observation.invalid or "") else 3.0
+    strike.struck_s, strike.resumed_s, strike.failure = 2.0, None if away else 3.0, away
     return struck_of(strike, Measured(run.observation, Verdict("inconclusive", ""), run, None, cast(Loss, None)), 1.0)
 
 
 def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures_nothing_does_not_count() -> None:
     """Else the figure would be that of the trials in which it came back."""
     dead, full = "it did not go on after the fault kill: no port", "the queues overflowed, and the trial ended there"
-    back, failed, never = struck(), struck("it died", invalid="the system failed: it died"), struck(invalid=dead)
-    overflown, slipped = struck(overflow=True), struck(overflow=True, invalid="the driver limited this trial")
-    assert [(one.valid, one.back_s is not None) for one in (back, failed, never, overflown, slipped)] == [
-        (True, True), (True, False), (True, False), (True, False), (False, True),
+    back, failed = struck(), struck("it died", invalid="the system failed: it died")
+    never, overflown = struck(away=dead, invalid=dead), struck(overflow=True)
+    slipped, gone = struck(overflow=True, invalid="the driver limited this trial"), "the driver failed: no memory"
+    alone, left = struck("it lost its driver", invalid=gone), struck(away=dead, invalid=gone)
+    assert [(one.valid, one.back_s is not None) for one in (back, failed, never, overflown, slipped, alone, left)] == [
+        (True, True), (True, False), (True, False), (True, False), (False, True), (False, True), (False, True),
     ]  # fmt: skip
-    assert (never.reason, overflown.reason[:48]) == (dead, full)
-    assert suffered_of("kill", "", [back, slipped]).back_s == Spread(value=back.back_s or 0.0)
+    assert (never.reason, overflown.reason[:48], alone.reason, left.reason) == (dead, full, gone, gone)
+    few = suffered_of("kill", "", [back, slipped, alone, left])
+    assert few.back_s == Spread(value=back.back_s or 0.0)
+    assert few.sentence == f"kill: back after {back.back_s:.3g} s; answers not compared; 1 of 4 trials counts"
     kill = suffered_of("kill", "", [back, failed])
     assert (kill.back_s, kill.void, kill.unknown) == (None, "", "the system failed: it died")
     assert kill.peak_age_s is None, "its age might have grown on"
@@ -256,19 +263,24 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
     right = Struck(valid=True, struck_s=1.0, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0)
     wrong = Struck(valid=False, struck_s=1.0, back_s=0.5, correct=False, wrong="output wrong: 8 rows", lost=1200)
-    void = suffered_of("kill", "", [right, wrong])
+    lost = Struck(valid=False, reason="the driver limited this trial")
+    void, few = suffered_of("kill", "", [right, wrong]), suffered_of("cut", "", [right, right, lost])
     why = "its answers were wrong in 1 of 2: at least 1,200 lost"
     assert void.sentence == f"kill: void: {why}"
     cell_run.directory.mkdir(parents=True)
     RecoveryRun(
         plan=cell_run.plan_key, fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1,
-        faults=(void,), no_intervals="it has none",
+        faults=(void, few), no_intervals="it has none",
     ).write(cell_run.directory / "recovery.json")  # fmt: skip
     keep(cell_run, void, {})
     figures = {one.metric: one.text for one in results.read(cell_run.run_directory)}
     assert figures.pop("recovery_kill_wrong") == "1 trials"
     assert set(figures.values()) == {f"—  void: {why}"}
     assert len(figures) == 3
+    keep(cell_run, few, {})
+    with (tmp_path / "out").open("w") as out:
+        summary.show_figures(bench.benchmark, bench.store, RunLog(cell_run.run_directory), Console(file=out))
+    assert "e.all.known: recovery_cut_peak_age 3 s; 2 of 3 trials count\n" in (tmp_path / "out").read_text()
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
     costs, trials = [block for block in shown if isinstance(block, Table)]
@@ -276,7 +288,10 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     assert tiles.tiles[0] == ("system killed: back after", "—", why)
     assert [plain(cell) for cell in costs.rows[0][:5]] == ["system killed", "—", "—", "—", "—"]
     assert [plain(cell) for cell in trials.rows[1]][2:5] == ["—", "—", "—"]
-    assert note.text == f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none."
+    assert note.text == (
+        f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none. "
+        "link cut: 2 of 3 trials count."
+    )
 
 
 def test_no_head_and_no_last_word_calls_a_cell_right_whose_answers_after_a_fault_were_wrong(tmp_path: Path) -> None:

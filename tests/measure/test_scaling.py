@@ -280,6 +280,17 @@ def test_efficiency_is_of_the_same_block_and_real_quotas_carry_no_law() -> None:
     assert run.cost_of(run.points[3]) == pytest.approx(0.36 / 3600 / math.sqrt(100 * 200) * 1e9)
 
 
+def test_a_part_that_lacks_a_block_says_so(tmp_path: Path) -> None:
+    bench, parts = bench_of(tmp_path, cores=[1, 2], blocks=2), (1.0, 2.0)
+    cell_run, points = searched(bench), [*point(1.0, 100, 100), *point(2.0, 180)]
+    run = record_of("p", Scaling(cores=(1, 2), blocks=2), [carried_of(points, one, parts) for one in parts], 0.0)
+    assert sentence_of(run).startswith("events/s: 100 on 1, 180 on 2 (1 of 2 blocks counts); no law: ")
+    run.write(cell_run.directory / "scaling.json")
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Parts")]
+    assert [plain(line[table.columns.index("blocks")]) for line in table.rows] == ["2 of 2", "1 of 2"]
+
+
 def test_without_a_law_a_demand_is_the_least_part_that_carries_it_for_sure_or_perhaps() -> None:
     points = tuple(
         Carried(cpus=cpus, rate_events_per_s=rate, interval=(0.8 * rate, 1.2 * rate), blocks=(rate,))

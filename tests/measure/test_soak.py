@@ -146,6 +146,9 @@ def test_one_sentence_says_what_grows_and_when_it_is_full() -> None:
     given = {"plan": "p", "fraction": None, "rate_events_per_s": 1.0, "seconds": 200.0, "outcome": "sustainable"}
     run = SoakRun.model_validate({**given, "valid": True, "series": (files,)})
     assert sentence_of(run) == "open_files grows by 1800 files an hour, full after 0.502 h"
-    assert sentence_of(run.model_copy(update={"series": ()})) == "nothing grows"
+    level, open_ = (files.model_copy(update={"kind": kind}) for kind in ("level", "not clear"))
+    said = [sentence_of(run.model_copy(update={"series": one})) for one in ((level,), (level, open_), (open_,), ())]
+    not_clear = "it is not clear whether anything grows"
+    assert said == ["nothing grows", "nothing grows; not clear: open_files", f"{not_clear}: open_files", not_clear]
     assert sentence_of(run.model_copy(update={"valid": False, "reason": "it died"})) == "invalid: it died"
     assert json.loads(run.model_dump_json())["series"][0]["kind"] == "growing"

@@ -48,7 +48,8 @@ def _lines(records: Records) -> Iterator[str]:
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
-            yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}"
+            remark = f"; {one.reason}" if one.valid and one.reason else ""
+            yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}{remark}"
     limits = dict.fromkeys(limited_by(cell.search) for cell in records.cells)
     yield from (f"limited by {limit}: {meaning}" for limit, meaning in limits if limit)
     costs = in_cpus(records)

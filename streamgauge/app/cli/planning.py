@@ -107,11 +107,14 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
 
     connect: also asks stores and brokers, and runs code that the file names.
     """
+    from streamgauge.bench.answers.systems import require_askable
     from streamgauge.bench.measure import timing
     from streamgauge.catalog.source_files import stat_source
     from streamgauge.streams.stages import reach
 
     looked = check_all(benchmark, connect=connect)
+    if benchmark.release and benchmark.release.queries:
+        require_askable(benchmark.systems)
     topic = benchmark.source.kafka  # which records a run will read is not known before
     tried = benchmark if connect else without_own(benchmark)
     near = [connect or not is_remote(file) for file in benchmark.source.files]

@@ -19,7 +19,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log, log_bytes, write_json
 from streamgauge.base.places import here
 from streamgauge.base.shipped import SHIPPED
-from streamgauge.bench.answers.systems import askable
+from streamgauge.bench.answers.systems import askable, require_askable
 from streamgauge.bench.compare import release_rules
 from streamgauge.bench.compare.release_rules import Release
 from streamgauge.bench.driver.fleet import KeptDrivers
@@ -62,12 +62,8 @@ def check(benchmark: Benchmark, baseline: str, candidate: str) -> None:
             raise UserError(f"--{side}: found {name!r}, allowed: {', '.join(known) or 'none'}")
         system = benchmark.system(name)
         system.check_installed()
-        if benchmark.release.queries and not askable(system):
-            values = system.model_dump()
-            key = "mode" if values.get("mode") == "real-time" else "engine"
-            raise UserError(
-                f"systems.{name}.{key}: found {values[key]}, which cannot run the queries; set release.queries: []"
-            )
+        if benchmark.release.queries:
+            require_askable((system,))
 
 
 def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, directory: Path) -> ReleaseCheck:

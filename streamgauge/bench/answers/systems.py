@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from streamgauge.base.errors import UserError
@@ -56,6 +56,17 @@ def over_wire(benchmark: Benchmark) -> tuple[System, ...]:
 def askable(system: System) -> TypeGuard[SparkSettings]:
     """True for a system that can be asked whole suites: its queries run in one session, not over the wire."""
     return isinstance(system, SparkSettings) and not system.over_wire
+
+
+def require_askable(systems: Sequence[System]) -> None:
+    """Raises UserError if a release check could ask none of them its queries."""
+    if systems and not any(map(askable, systems)):
+        values = systems[0].model_dump()
+        key = "mode" if values.get("mode") == "real-time" else "engine"
+        raise UserError(
+            f"systems.{systems[0].name}.{key}: found {values[key]}, which cannot run the queries; "
+            "set release.queries: []"
+        )
 
 
 def asked(benchmark: Benchmark) -> tuple[SparkSettings, ...]:

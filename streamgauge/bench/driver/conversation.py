@@ -198,6 +198,8 @@ class Conversation:
             self._details["rules"] = self._rules
             figures, unusable = checked(self._system.end_trial(patience), self._rules)
             self._invalid = self._invalid or unusable
+            if self._system.failure:  # not each adapter tells it among its figures
+                figures["failure"] = figures.get("failure") or self._system.failure
         self._mark_cpu("drained")
         try:
             seen = [connection.observe() for connection in self._connections]
@@ -235,7 +237,7 @@ class Conversation:
         self._details["system"], self._details["drivers"] = figures, [_kept(one) for one in seen]
         self._details.update(collected.details())
         observed = observation(request, self._bounds, seen)
-        invalid = self._invalid or collected.invalid
+        invalid = _failure(seen) or self._invalid or collected.invalid  # a system fails without its driver
         observed = replace(observed, offered=offered, taken=min(offered, observed.taken), invalid=invalid)
         steady, spans = collected.steady, collected.spans if request.spans else ()
         return TrialRun(observed, self._details, steady.event, steady.processing, tuple(one.event for one in spans))

@@ -23,7 +23,7 @@ class Strike:
 
     The trial calls it whenever it looks at the driver, and nobody asks whether the system lives until it returns.
     struck_s: when the fault had happened, in seconds since the start; None before that. resumed_s: when the system was
-    asked to go on, or the link was mended.
+    asked to go on, or the link was mended. failure: why it did not go on; empty if it did.
     """
 
     def __init__(self, fault: Fault, at_s: float, cut_s: float = 0.0) -> None:
@@ -31,6 +31,7 @@ class Strike:
         self.fault, self._at_s, self._cut_s = fault, at_s, cut_s
         self.struck_s: float | None = None
         self.resumed_s: float | None = None
+        self.failure = ""
         self._links: tuple[Link, ...] = ()
 
     @property
@@ -59,7 +60,8 @@ class Strike:
         try:
             self._strike(system, begun_ns)
         except (UserError, OSError) as problem:
-            raise Ended(f"it did not go on after the fault {self.fault}: {problem}") from None
+            self.failure = f"it did not go on after the fault {self.fault}: {problem}"
+            raise Ended(self.failure) from None
 
     def _strike(self, system: Adapter, begun_ns: int) -> None:
         def now() -> float:

@@ -90,7 +90,7 @@ class CellRun:
 
         A first look is a mode of its own, hence other series: its figures would look like a change among careful ones.
         """
-        cell, run_id, mode = self.cell, self.run_directory.name, "quick" if self.benchmark.is_quick else "streaming"
+        cell, run_id, mode = self.cell, self.run_directory.name, "quick" if self.benchmark.quick else "streaming"
         names = (self.benchmark.name, cell.experiment, cell.workload, cell.system, mode)
         return partial(Result, *names, run_id=run_id, config_hash=self._settings, replaces=True)
 
@@ -103,18 +103,20 @@ class CellRun:
         interval: tuple[float, float] | None = None,
         samples: int = 1,
         void: str = "",
+        remark: str = "",
         software: Mapping[str, str | None] | None = None,
     ) -> None:
         """Appends a figure to the results of the run, which the index collects.
 
-        interval: within which it lies. void: why it does not count. software: versions of the measured system, which
-        may be others than ours. Raises UserError for an interval without the value.
+        interval: within which it lies. void: why it does not count. remark: what else to know, such as that fewer
+        trials count than were asked for. software: versions of the measured system, which may be others than ours.
+        Raises UserError for an interval without the value.
         """
         low, high = interval or (None, None)
         if interval and not (value is not None and interval[0] <= value <= interval[1]):
             raise UserError(f"{self.measurement}: {metric}: found the interval {interval}, allowed: one around {value}")
         versions: Software = {**environment().software, **(software or {})}
-        about = {"samples": samples, "valid": not void, "reason": void, "software": versions}
+        about = {"samples": samples, "valid": not void, "reason": void or remark, "software": versions}
         results.append(self.run_directory, self.result(metric, unit, value, low=low, high=high, **about))
 
 

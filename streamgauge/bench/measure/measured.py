@@ -31,6 +31,12 @@ class Measured:
     def correct(self) -> bool | None:
         return None if self.check is None else self.check["wrong"] is None
 
+    @property
+    def failure(self) -> str:
+        """Reason why it is invalid if its system failed; empty if something else did first, such as its driver."""
+        invalid, failure = self.observation.invalid or "", self.run.details["system"].get("failure")
+        return invalid if failure and failure in invalid else ""
+
     def record(self) -> TrialResult:
         return TrialResult(
             rate_events_per_s=self.observation.rate_events_per_s,

@@ -19,7 +19,7 @@ from streamgauge.base.printing import as_cell
 from streamgauge.catalog import run_summary
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.results import MEASURED
-from streamgauge.records.comparison import Comparison
+from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.index.result_index import Row
 
 log = logging.getLogger("streamgauge")
@@ -37,8 +37,8 @@ SCHEMA = pa.schema(
         ("processes", pa.int64()),
     ]
 )
-#: columns of a comparison that are those of its run's figures
-_OF_RUN = ("benchmark", "run_id", "at", "config_hash", "machine", "software")
+#: columns of a comparison that are those of its run's rates
+_OF_RUN = ("benchmark", "run_id", "mode", "at", "config_hash", "machine", "software")
 
 
 def comparisons(store: Store, figures: Iterable[Row], wanted: Mapping[str, str]) -> list[Row]:
@@ -47,7 +47,8 @@ def comparisons(store: Store, figures: Iterable[Row], wanted: Mapping[str, str])
     figures: oldest first. wanted: a value for any column. A damaged record is left out, and a warning names it.
     """
     rows: list[Row] = []
-    for run_id, figure in {str(row["run_id"]): row for row in figures}.items():
+    rates = {str(row["run_id"]): row for row in figures if row["metric"] == RATE}  # each search leaves one
+    for run_id, figure in rates.items():
         try:
             compared = run_summary.comparisons(store.root / "runs" / run_id)
         except UserError as problem:
@@ -60,7 +61,7 @@ def comparisons(store: Store, figures: Iterable[Row], wanted: Mapping[str, str])
 def _row(one: Comparison) -> Row:
     low, high = one.interval or (None, None)
     figures = {"value": one.ratio, "low": low, "high": high, "samples": one.blocks, "valid": one.ratio is not None}
-    return one.model_dump(exclude={"ratio", "interval"}) | figures | {"mode": "streaming", "unit": "ratio", "claim": ""}
+    return one.model_dump(exclude={"ratio", "interval"}) | figures | {"unit": "ratio", "claim": ""}
 
 
 def write(rows: list[Row], path: Path) -> None:

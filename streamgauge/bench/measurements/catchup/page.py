@@ -35,6 +35,7 @@ def _tiles(run: CatchupRun) -> Tiles:
 def _sentence(run: CatchupRun) -> Note:
     text = run.void and f"No figure counts: {run.void}."
     text = text or f"{run.after_an_hour[:1].upper()}{run.after_an_hour[1:]}."
+    text += f" {run.fewer}." if run.fewer else ""
     if run.dropped is not None and run.lost_at_own_speed is not None:
         dropped, of = run.dropped
         text += f" It dropped {percent(dropped, of)} of the events as late; {run.lost_at_own_speed.sentence}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streamgauge.base.words import counted
+from streamgauge.base.words import counted, fewer
 from streamgauge.records.answered import Answered
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part
@@ -110,7 +110,13 @@ class CatchupRun(Answered):
             parts.append(self.not_within)
         if self.taken_per_s:
             parts.append(f"it takes {self.taken_per_s.value:,.6g} events/s while {self.rate_events_per_s:,.6g} come")
-        return "; ".join([*parts, self.after_an_hour])
+        return "; ".join([*parts, self.after_an_hour, *filter(None, [self.fewer])])
+
+    @property
+    def fewer(self) -> str:
+        """Says that fewer repeats count than were asked for; empty if all do, or none."""
+        told = sum(one.valid or one.failed for one in self.repeats)
+        return "" if self.void else fewer(told, len(self.repeats), "repeat")
 
     @property
     def not_within(self) -> str:

@@ -123,16 +123,15 @@ def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
 def repeat_of(measured: Measured, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
-    failed = seen.invalid is not None and bool(measured.run.details.get("system", {}).get("failure"))
     caught = CaughtUp(None, None)
-    if not failed:
+    if not measured.failure:
         caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
     at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
-        failed=failed,
+        failed=bool(measured.failure),
         reason=_reason(measured, is_drained=is_drained),
         live_s=caught.live_s,
         taken_per_s=caught.taken_per_s,
@@ -192,5 +191,5 @@ def keep(cell_run: CellRun, run: CatchupRun) -> None:
         value, within, samples = (spread.value, spread.interval, spread.samples) if spread else (None, None, 0)
         cell_run.keep(
             metric, unit, value, interval=within, samples=samples, void=run.void or ("" if spread else why),
-            software=run.software,
+            remark=run.fewer, software=run.software,
         )  # fmt: skip

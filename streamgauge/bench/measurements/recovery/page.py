@@ -72,10 +72,11 @@ def _intervals(run: RecoveryRun) -> Table:
 
 
 def _not_measured(run: RecoveryRun) -> Note:
-    """Note on what has no figure, and why."""
+    """Note on what has no figure, and why, and on figures of fewer trials than were asked for."""
     parts = [f"{_name(one)}: {one.void}" for one in run.faults if one.void]
     parts += [f"intervals of checkpoints: not measurable: {run.no_intervals}"] if run.no_intervals else []
-    return Note(f"No figure: {'; '.join(parts)}." if parts else "Each fault was measured.")
+    said = [f"No figure: {'; '.join(parts)}." if parts else "Each fault was measured."]
+    return Note(" ".join([*said, *(f"{_name(one)}: {one.fewer}." for one in run.faults if one.fewer)]))
 
 
 def _spread(one: Spread | None, shown: Callable[[float], str] = seconds) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from streamgauge.base.words import fewer
 from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.records.answered import Answered
 from streamgauge.records.record import Part
@@ -86,6 +87,11 @@ class Suffered(Part):
         return "" if self.valid else self.trials[-1].reason
 
     @property
+    def fewer(self) -> str:
+        """Says that fewer trials count than were asked for; empty if all do, or none."""
+        return "" if self.void else fewer(len(self.valid), len(self.trials), "trial")
+
+    @property
     def peak_age_s(self) -> float | None:
         """The largest age of all trials that count; None if one ended before the system was back: it might grow."""
         peaks = [one.peak_age_s for one in self.counted if one.peak_age_s is not None]
@@ -129,7 +135,7 @@ class Suffered(Part):
         """Sentence with what the fault costs."""
         if self.void:
             return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
-        answers = f"answers {self.answers}"
+        answers = "; ".join(filter(None, [f"answers {self.answers}", self.fewer]))
         if self.back_s is None:
             return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials, {self.unknown}; {answers}"
         interval = self.back_s.interval

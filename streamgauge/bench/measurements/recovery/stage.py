@@ -162,10 +162,10 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
 
 def _failure(strike: Strike, measured: Measured) -> str:
     """Says why the system itself ended the trial before it could be back; empty if it did not."""
-    seen, failure = measured.observation, measured.run.details["system"].get("failure")
+    seen = measured.observation
     if seen.overflow and not seen.invalid:
         return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
-    return (seen.invalid or failure or "it did not go on") if failure or strike.resumed_s is None else ""
+    return strike.failure if strike.failure == seen.invalid else measured.failure
 
 
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
@@ -210,7 +210,7 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
-            void=one.void or ("" if spread else one.unknown), software=software,
+            void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
         )  # fmt: skip
     if one.compared:
         wrong, metric = float(len(one.wrong)), f"recovery_{one.fault}_wrong{suffix}"

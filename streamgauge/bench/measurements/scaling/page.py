@@ -70,8 +70,8 @@ def _answers(run: ScalingRun) -> tuple[str, str, str]:
 
 
 def _table(run: ScalingRun) -> Table:
-    columns = ["CPUs", "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it", "limited by"]
-    columns += ["a billion events cost"] if run.core_hour is not None else []
+    columns = ["CPUs", "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it"]
+    columns += ["blocks", "limited by", *(["a billion events cost"] if run.core_hour is not None else [])]
     rows: list[list[Cell]] = []
     for one in run.points:
         ends = one.efficiency_interval
@@ -81,6 +81,7 @@ def _table(run: ScalingRun) -> Table:
             between(one.interval or (None, None)),
             number(one.efficiency),
             between(ends or (None, None)),
+            f"{len(one.blocks)} of {run.blocks}",
             one.limited_by or one.reason,
         ]
         cost = run.cost_of(one)

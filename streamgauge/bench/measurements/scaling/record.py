@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamgauge.base.words import fewer
 from streamgauge.config import Cell
 from streamgauge.records.answered import Answered
 from streamgauge.records.measurement import Outcome
@@ -140,6 +141,10 @@ class ScalingRun(Answered):
             return None
         blocks = [*zip(*(point.blocks for point in self.points), strict=True)]
         return Curve([point.cpus for point in self.points], blocks, self.differ)
+
+    def fewer(self, point: Carried) -> str:
+        """Says that a part lacks blocks; empty if it has all, or no rate."""
+        return fewer(len(point.blocks), self.blocks, "block") if point.blocks else ""
 
     def cost_of(self, point: Carried) -> float | None:
         """Money for a billion events on that part; None without a price or a rate."""

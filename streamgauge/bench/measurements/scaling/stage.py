@@ -191,7 +191,7 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
         for name, unit, figure, between in (rate, ("efficiency", "ratio", one.efficiency, one.efficiency_interval)):
             cell_run.keep(
                 f"scaling_{name}_at_{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
-                void=wrong or one.reason, software=run.software,
+                void=wrong or one.reason, remark=run.fewer(one), software=run.software,
             )  # fmt: skip
     rates = sum(len(one.blocks) for one in run.points)  # all of them bear what follows from the points
     if run.law is not None:
@@ -218,7 +218,8 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
 
 def sentence_of(run: ScalingRun) -> str:
     """Says what the parts carry, and whether they follow the law."""
-    rates = ", ".join(f"{one.rate_events_per_s:,.0f} on {one.cpus:g}" for one in run.known)
+    known = [(one, run.fewer(one)) for one in run.known]
+    rates = ", ".join(f"{one.rate_events_per_s:,.0f} on {one.cpus:g}{few and f' ({few})'}" for one, few in known)
     law = run.law
     if law is None:
         return f"events/s: {rates or 'nothing'}; no law: {run.refused}"

@@ -121,8 +121,10 @@ def sentence_of(run: SoakRun) -> str:
     if not run.valid:
         return f"invalid: {run.reason}"
     if not run.growing:
-        unclear = [one.name for one in run.series if one.kind == "not clear"]
-        return "nothing grows" + (f"; not clear: {', '.join(unclear)}" if unclear else "")
+        unclear = ", ".join(one.name for one in run.series if one.kind == "not clear")
+        if all(one.kind == "not clear" for one in run.series):
+            return f"it is not clear whether anything grows{unclear and f': {unclear}'}"
+        return f"nothing grows{unclear and f'; not clear: {unclear}'}"
     parts = []
     for one in run.growing:
         full_text = "" if one.full is None else f", full after {one.full.hours:.3g} h"
