@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -46,3 +47,9 @@ class BatchCost:
         left = 1 - self.row_s * rate
         inside = left**2 - 4 * self.growth_s * rate**2 * self.batch_s
         return 2 * self.batch_s / (left + math.sqrt(inside)) if left > 0 and inside >= 0 else None
+
+
+def mean_cost(costs: Iterable[tuple[float, BatchCost]]) -> BatchCost:
+    """The mean of costs, each with its weight; the weights sum up to 1."""
+    parts = [(weight * one.batch_s, weight * one.row_s, weight * one.growth_s) for weight, one in costs]
+    return BatchCost(*map(sum, zip(*parts, strict=True)))

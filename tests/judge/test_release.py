@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -331,7 +332,8 @@ def figure(metric: str, value: float | None, half: float | None = None, why: str
 def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
     old = [*(figure(one, 10, 1) for one in "abce"), figure("d", 10), figure("g", 0)]
     new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1), figure("g", 0)]
-    found = beside("e.w", old, [*new, figure("e", 3, why="its answers were wrong"), figure("f", 1, 1)])
+    remarked = replace(figure("f", 1, 1), reason="2 of 3 trials count")
+    found = beside("e.w", old, [*new, figure("e", 3, why="its answers were wrong"), remarked])
     assert [(one.metric, one.said) for one in found] == [
         ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("e", "its answers were wrong"),
         ("d", "one of them has no interval"), ("g", "the same"), ("f", "one side has none"),

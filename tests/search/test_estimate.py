@@ -177,8 +177,8 @@ def test_the_age_that_the_model_predicts() -> None:
 
 
 def test_the_line_is_the_least_squares_of_relative_errors() -> None:
-    random = np.random.default_rng(0)
-    rows = np.array([20_000, 100_000, 500_000, 2_000_000])
+    random = np.random.default_rng(3)
+    rows = np.array([20_000, 21_000, 1_900_000, 2_000_000])  # two sizes, which show no bend
     noisy = (A + B * rows) * random.normal(1, 0.03, 4)
     windows = [window(int(n), seconds=[float(t)] * 9) for n, t in zip(rows, noisy, strict=True)]
     weights = noisy.copy()

@@ -266,11 +266,12 @@ def _beside(cell: str, metric: str, old: Result | None, new: Result | None) -> B
     before, after = (_spread(one) for one in (old, new))
     said = "one of them has no interval"
     if before is None or after is None:
-        said = "; ".join(dict.fromkeys(one.reason for one in (old, new) if one and one.reason)) or "one side has none"
+        reasons = (one.reason for one in (old, new) if one and one.reason and _spread(one) is None)
+        said = "; ".join(dict.fromkeys(reasons)) or "one side has none"
     elif before.interval and after.interval:
         (low, high), (least, most) = before.interval, after.interval
         said = "higher" if least > high else "lower" if most < low else "no difference that shows"
-    elif before.value == after.value:
+    elif before.value == after.value and not (before.interval or after.interval):
         said = "the same"
     units = [one.unit for one in (old, new) if one]
     return Beside(cell=cell, metric=metric, unit=units[0], baseline=before, candidate=after, said=said)

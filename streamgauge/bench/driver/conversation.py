@@ -198,7 +198,7 @@ class Conversation:
             self._details["rules"] = self._rules
             figures, unusable = checked(self._system.end_trial(patience), self._rules)
             self._invalid = self._invalid or unusable
-            if self._system.failure:  # not each adapter tells it among its figures
+            if self._system.failure and not self._system.alive():  # not each adapter tells it among its figures
                 figures["failure"] = figures.get("failure") or self._system.failure
         self._mark_cpu("drained")
         try:

@@ -22,7 +22,7 @@ from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
 from streamgauge.records.measurement import Batch, Window
 from streamgauge.records.spread import Spread
-from streamgauge.stats.batch_cost import BatchCost
+from streamgauge.stats.batch_cost import BatchCost, mean_cost
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ _TAUS = (5.0, 8.0, 12.0, 18.0, 27.0, 40.0, 60.0, 90.0)
 _BELIEVED = 25.0
 #: what one more parameter must explain of χ² to be as likely as none (Akaike)
 _PENALTY = 2.0
+#: batches of so many sizes show a bend; each is larger than the one before by this factor
+_BEND_SIZES, _LARGER = 3, 1.1
 #: places of a, b, q and c among a fit's parameters
 _A, _B, _Q, _C = range(4)
 _ITERATIONS = 10
@@ -84,21 +86,19 @@ def fit(
             break
         points, fits = looked, _weighted(looked, taus, bend)
     hiccups, lost = _hiccups(points)
-    mean, line = _mean([(weight, one.cost) for weight, one in fits]), fits[0][1]
-    cost = mean.times(1 + hiccups)
+    cost = mean_cost((weight, one.cost) for weight, one in fits).times(1 + hiccups)
     rate, constraint, backlog = _limit(cost, cap, allowed_age_s, most_rows)
     if rate <= 0:
         return None
-    middle = _limit(mean, cap, allowed_age_s, most_rows)[0]
     variance = (_NORMAL * lost) ** 2
     for weight, one in fits:
-        apart = _NORMAL * _apart(_limit(one.cost, cap, allowed_age_s, most_rows)[0], middle)
+        apart = _NORMAL * _apart(_limit(one.cost.times(1 + hiccups), cap, allowed_age_s, most_rows)[0], rate)
         variance += weight * (_spread(one, len(points), cap, allowed_age_s, most_rows) ** 2 + apart**2)
     spread = min(_WIDEST, math.sqrt(variance))
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), constraint, backlog,
-        cost.batch_s, cost.row_s, cap, _whole_noise(points, _pooled(points)), line.excess(max(p.at_s for p in points)),
-        hiccups, line.misfit, cost.growth_s,
+        cost.batch_s, cost.row_s, cap, _whole_noise(points, _pooled(points)),
+        fits[0][1].excess(max(p.at_s for p in points)), hiccups, fits[0][1].misfit, cost.growth_s,
     )  # fmt: skip
 
 
@@ -109,21 +109,25 @@ def _weighted(points: Sequence[Point], taus: Sequence[float | None], bend: float
     lies between them: Burnham & Anderson, Model Selection and Multimodel Inference (2002), section 4.3.
     """
     line = _best(points, taus, bend=bend)
-    bent = None if bend else _best(points, taus, is_bent=True)
+    bent = None if bend or _sizes(points) < _BEND_SIZES else _best(points, taus, is_bent=True)
     if bent is None or len(points) <= len(bent.free) or not bent.theta[_Q]:
         return [(1.0, line)]
-    weight = float(expit(((line.chi2 - bent.chi2) / bent.scale - _PENALTY) / 2))
+    penalty = _PENALTY * (bent.parameters - line.parameters)
+    weight = float(expit(((line.chi2 - bent.chi2) / bent.scale - penalty) / 2))
     return sorted([(weight, bent), (1 - weight, line)], key=lambda one: -one[0])
 
 
-def _mean(costs: Sequence[tuple[float, BatchCost]]) -> BatchCost:
-    parts = [(w * one.batch_s, w * one.row_s, w * one.growth_s) for w, one in costs]
-    return BatchCost(*(sum(part) for part in zip(*parts, strict=True)))
-
-
 def _apart(one: float, other: float) -> float:
-    """Difference on logarithms; 0 where one is 0 or has no limit."""
-    return abs(math.log(one / other)) if 0 < one < math.inf and 0 < other < math.inf else 0.0
+    """Difference on logarithms: the widest where one alone is 0, and 0 where one has no limit."""
+    if min(one, other) <= 0 or math.isinf(max(one, other)):
+        return _WIDEST if min(one, other) <= 0 < max(one, other) else 0.0
+    return abs(math.log(one / other))
+
+
+def _sizes(points: Sequence[Point]) -> int:
+    """Number of sizes of batches that differ clearly."""
+    rows = np.sort([point.rows for point in points])
+    return 1 + int((rows[1:] > _LARGER * rows[:-1]).sum())
 
 
 def _best(points: Sequence[Point], taus: Sequence[float | None], *, bend: float = 0.0, is_bent: bool = False) -> _Fit:
@@ -156,6 +160,11 @@ class _Fit:
     @property
     def cost(self) -> BatchCost:
         return _cost(self.theta, self.bend)
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters that were fitted, with the compile curve's time constant."""
+        return len(self.free) + (self.tau is not None)
 
     def seconds(self, point: Point) -> float:
         """Seconds that a batch of that window takes."""
@@ -200,7 +209,7 @@ def _solve(points: Sequence[Point], tau: float | None, noise: float, bend: float
 
 def _free(n: Floats, tau: float | None, *, is_bent: bool) -> list[int]:
     """Returns places of the parameters that can be separated: a line needs batches of two sizes."""
-    costs = [_A, _B] if n.max() > 1.1 * n.min() else [_B]
+    costs = [_A, _B] if n.max() > _LARGER * n.min() else [_B]
     return [*costs, *([_Q] if is_bent else []), *([] if tau is None else [_C])]
 
 
@@ -223,7 +232,7 @@ def _line(n: Floats, t: Floats, weight: Floats) -> tuple[float, float]:
     x, y, w = n * weight, t * weight, weight
     ww, xx, wx, wy, xy = (w * w).sum(), (x * x).sum(), (w * x).sum(), (w * y).sum(), (x * y).sum()
     determinant = ww * xx - wx * wx
-    if n.max() > 1.1 * n.min() and determinant > 0:
+    if n.max() > _LARGER * n.min() and determinant > 0:
         a, b = (xx * wy - wx * xy) / determinant, (ww * xy - wx * wy) / determinant
         if a >= 0 and b >= 0:
             return float(a), float(b)
@@ -247,22 +256,22 @@ def _limit(cost: BatchCost, cap: int | None, allowed_age_s: float, most_rows: fl
     return (rows / cost.seconds(rows) if math.isfinite(rows) else math.inf), constraint, rows
 
 
-def _spread(line: _Fit, windows: int, cap: int | None, allowed_age_s: float, most_rows: float) -> float:
+def _spread(one: _Fit, windows: int, cap: int | None, allowed_age_s: float, most_rows: float) -> float:
     """Half the width of the interval of the logarithm of the rate: the delta method, t for the few windows."""
-    low = _limit(line.cost, cap, allowed_age_s, most_rows)[0]
+    low = _limit(one.cost, cap, allowed_age_s, most_rows)[0]
     if not math.isfinite(low):
         return 0.0  # no growth was seen yet
-    norm = _norm(line.jacobian)
-    scaled = line.jacobian / norm
-    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * line.scale / np.outer(norm, norm)
+    norm = _norm(one.jacobian)
+    scaled = one.jacobian / norm
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * one.scale / np.outer(norm, norm)
     gradient = np.zeros(len(norm))
-    for place, parameter in enumerate(line.free):
+    for place, parameter in enumerate(one.free):
         if parameter == _C:
             continue
-        up = line.theta.copy()
+        up = one.theta.copy()
         step = 1e-3 * up[parameter] or _ROUNDING
         up[parameter] += step
-        high = _limit(_cost(up, line.bend), cap, allowed_age_s, most_rows)[0]
+        high = _limit(_cost(up, one.bend), cap, allowed_age_s, most_rows)[0]
         if high > 0 and low > 0 and math.isfinite(high):
             gradient[place] = (math.log(high) - math.log(low)) / step
     variance = float(gradient @ covariance @ gradient)

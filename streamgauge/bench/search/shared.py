@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import fit
@@ -24,7 +24,7 @@ from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Recover, Step
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Purpose, Window
-from streamgauge.stats.batch_cost import BatchCost
+from streamgauge.stats.batch_cost import BatchCost, mean_cost
 from streamgauge.stats.paired import Ratio, ratio_of
 
 #: windows of a cell in a block
@@ -139,7 +139,7 @@ def ratio(settings: Search, limits: Limits, measured: Sequence[Measured], cell: 
         base, other = estimates_of[0], estimates_of[cell]
         if base is None or other is None:
             continue
-        shared = BatchCost(*((one + two) / 2 for one, two in zip(astuple(base.cost), astuple(other.cost), strict=True)))
+        shared = mean_cost([(0.5, base.cost), (0.5, other.cost)])
         processes.append(
             [
                 _log_rate(settings, block[cell], other, shared) - _log_rate(settings, block[0], base, shared)

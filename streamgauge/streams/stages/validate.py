@@ -59,7 +59,7 @@ def run(
             validation.write(folder / RESULT)
             _show(folder, shown)
         if failed := validation.failed:
-            reasons = "; ".join(f"{e.name} ({e.text})" for e in failed)
+            reasons = "; ".join(f"{e.name} ({e.text})" if e.text else e.name for e in failed)
             raise UserError(
                 f"experiment {experiment.name}: {len(failed)} of {len(validation.expectations)} expectations failed: "
                 f"{reasons}; see {shown / DOCS}"

@@ -115,8 +115,8 @@ class CatchupRun(Answered):
     @property
     def fewer(self) -> str:
         """Says that fewer repeats count than were asked for; empty if all do, or none."""
-        told = sum(one.valid or one.failed for one in self.repeats)
-        return "" if self.void else fewer(told, len(self.repeats), "repeat")
+        counting = sum(one.valid or one.failed for one in self.repeats)
+        return "" if self.void else fewer(counting, len(self.repeats), "repeat")
 
     @property
     def not_within(self) -> str:
