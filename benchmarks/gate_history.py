@@ -1,6 +1,7 @@
 """Runs the gate on this repository's own history, and on made-up heads, with the example job on a real Kafka broker.
 
-    .venv/bin/python -m benchmarks.gate_history [--commits 10] [--minutes 4] [--only history|slow] [--output FOLDER]
+    .venv/bin/python -m benchmarks.gate_history [--commits 10] [--minutes 4] [--only history|slow]
+        [--slower-percent 5] [--output FOLDER]
 
 The system is `examples/jobs/late_flights.py` at each commit; the program that measures is today's. The pull requests of
 the history are the last commits that touched the job's folder, each against its parent. Then come heads that are made
@@ -117,7 +118,7 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def benchmark(file: Path, bootstrap: str) -> None:
+def benchmark(file: Path, bootstrap: str, slower_percent: float) -> None:
     """Writes the example's file for the gate: one stream, a section gate, and a command that begins at the checkout."""
     raw = yaml.safe_load((ROOT / FOLDER / "python.yaml").read_text(encoding="utf-8"))
     raw["source"]["files"] = str((ROOT / FOLDER / raw["source"]["files"]).resolve())
@@ -125,7 +126,7 @@ def benchmark(file: Path, bootstrap: str) -> None:
     [system] = raw["systems"]
     command = [sys.executable, JOB, *system["command"][2:]]
     system |= {"bootstrap": bootstrap, "command": command, "warm": "2s"}  # each trial's; a longer one takes budget
-    file.write_text(yaml.safe_dump({**raw, "gate": GATE}), encoding="utf-8")
+    file.write_text(yaml.safe_dump({**raw, "gate": {**GATE, "slower_percent": slower_percent}}), encoding="utf-8")
 
 
 def history(gates: Gates, number: int) -> Iterator[str]:
@@ -153,6 +154,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Gates of the repository's own history, on a real broker")
     parser.add_argument("--commits", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=4.0, help="longest time of measuring, for each gate")
+    parser.add_argument("--slower-percent", type=float, default=5.0, help="the slowdown that must not be merged")
     parser.add_argument("--only", choices=("history", "slow"), help="one of both parts")
     parser.add_argument("--output", type=Path, default=Path("artifacts/gate-history"), help="keeps the verdicts")
     args = parser.parse_args()
@@ -161,7 +163,7 @@ def main() -> int:
         place = Path(scratch)
         broker = Broker(place / "broker")
         try:
-            benchmark(place / "job.yaml", broker.bootstrap)
+            benchmark(place / "job.yaml", broker.bootstrap, args.slower_percent)
             gates = Gates(Clone.of(place / "clone"), place / "job.yaml", args.output.absolute(), args.minutes)
             rows = {"history": history(gates, args.commits), "slow": made_up(gates)}
             for part in [args.only] if args.only else rows:
