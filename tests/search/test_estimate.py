@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -49,6 +49,7 @@ def test_the_cap_binds_where_it_is_met() -> None:
 
 @given(st.floats(1e-7, 1e-2), st.integers(1, 10**6))
 def test_batches_of_one_size_show_the_cap_alone(row_cost: float, cap: int) -> None:
+    assume(not math.isclose(row_cost * cap, AGE))  # both limits are one there
     same = window(10 * cap, cap=cap, seconds=[row_cost * cap] * 7)  # no line through one point: a is 0
     found = estimated([same])
     assert (found.constraint, found.cap_rows) == ("batch cap" if row_cost * cap < AGE else "age", cap)

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
         ("processes", pa.int64()),
     ]
 )
-#: columns of a comparison that are those of its run's rates
+#: columns of a comparison that are those of its run's rates, or of other figures if these are gone
 _OF_RUN = ("benchmark", "run_id", "mode", "at", "config_hash", "machine", "software")
 
 
@@ -47,8 +47,8 @@ def comparisons(store: Store, figures: Iterable[Row], wanted: Mapping[str, str])
     figures: oldest first. wanted: a value for any column. A damaged record is left out, and a warning names it.
     """
     rows: list[Row] = []
-    rates = {str(row["run_id"]): row for row in figures if row["metric"] == RATE}  # each search leaves one
-    for run_id, figure in rates.items():
+    rates_last = sorted(figures, key=lambda row: row["metric"] == RATE)
+    for run_id, figure in {str(row["run_id"]): row for row in rates_last}.items():
         try:
             compared = run_summary.comparisons(store.root / "runs" / run_id)
         except UserError as problem:
