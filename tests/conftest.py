@@ -44,7 +44,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of its end when 
 
 
 #: a quick run leaves out files that took so long, beside other processes
-QUICK_SECONDS = 10
+QUICK_SECONDS = 8
 
 
 @pytest.fixture(autouse=True)
