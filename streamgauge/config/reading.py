@@ -46,7 +46,7 @@ def load(path: Path, overrides: Overrides | None = None, *, systems_at: Path | N
     except (OSError, UnicodeDecodeError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem
         raise UserError(f"{path}: cannot be read as UTF-8 text: {why}") from None
-    raw = _parsed(path, text)
+    raw = parsed(path, text)
     try:
         raw = unsealed(raw)
     except ValueError as problem:
@@ -93,8 +93,8 @@ def _with_profiles(delay: DelaySpec, base: Path) -> DelaySpec:
     return delay.model_copy(update=update)
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    """Returns the keys of a file in JSON or YAML. Raises UserError."""
+def parsed(path: Path, text: str) -> dict[str, Any]:
+    """Returns the keys of a file in JSON or YAML, as they are written. Raises UserError."""
     try:
         # JSON is not read as YAML, which takes 1e-05 for text
         raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)

@@ -13,7 +13,7 @@ from streamgauge.records.spread import Spread
 
 Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
-ReasonKind = Literal["answer", "capability", "output", "performance"]
+ReasonKind = Literal["answer", "capability", "output", "performance", "settings"]
 State = Literal["passed", "failed", "open", "note"]
 
 

@@ -11,16 +11,21 @@ from streamgauge.config.systems import OwnSettings
 
 
 class Answering(KnownSystem):
-    """The known system. wrong: what it finds wrong with its answers. dies: it does not start."""
+    """The known system. wrong: what it finds wrong with its answers. dies: a file; without it, it does not start.
+
+    The attempt makes that file, if its folder is there.
+    """
 
     def __init__(self, system: OwnSettings, work: Path) -> None:
         keys = dict(system.model_extra or {})
         self._wrong: str | None = keys.pop("wrong", None)
-        self._dies: bool = keys.pop("dies", False)
+        self._dies: str | None = keys.pop("dies", None)
         super().__init__(KnownSettings.model_validate({"name": system.name, "engine": "known", **keys}), work)
 
     def start(self) -> None:
-        if self._dies:
+        if self._dies and not (file := Path(self._dies)).exists():
+            if file.parent.is_dir():
+                file.touch()
             raise UserError(f"systems.{self.name}: no license")
         super().start()
 

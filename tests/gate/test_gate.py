@@ -13,6 +13,7 @@ from streamgauge.app.cli import application
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.bench.measure import lock
 from streamgauge.records.gate import GateCheck, GateRepetition
+from streamgauge.records.release import Reason
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -47,7 +48,8 @@ def test_a_slower_head_is_no_go_after_as_few_pairs_as_are_clear_and_nothing_is_l
     assert ElementTree.parse(place / "gate" / "junit.xml").getroot().get("failures") == "3"
     assert git(place, "worktree", "list").count("\n") == 0
     assert not (place / "gate" / "checkouts").exists()
-    assert not (place / "gate" / "build-base.log").exists()  # the file that was named builds nothing
+    builds = [(place / "gate" / f"build-{side}.log").exists() for side in ("base", "head")]
+    assert builds == [True, False]  # each as its own copy of the file says
 
 
 def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
@@ -59,13 +61,51 @@ def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
     assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
 
 
-def test_a_head_that_does_not_run_is_no_go(tmp_path: Path) -> None:
+#: a pair fits into the budget, and no second one
+SHORT = {"answers": "skip", "minutes": 0.02}
+
+
+def test_a_head_that_does_not_run_twice_in_a_row_is_no_go(tmp_path: Path) -> None:
     place = tmp_path / "r"
-    repository(place, benchmark({"answers": "skip"}), benchmark({"answers": "skip"}, dies=True))
+    repository(place, benchmark(SHORT), benchmark(SHORT, dies=str(tmp_path / "nowhere" / "died")))
     done = gate(place)
     assert done.exit_code == 1, done.stderr
     line = done.stdout.splitlines()[0]
-    assert line.startswith("no-go: e.all, head: it does not run, and the base does: systems.job: no license;")
+    assert line.startswith(
+        "no-go: e.all, head: 2 of 2 processes did not run, and the base's did: systems.job: no license;"
+    )
+
+
+def test_a_head_that_once_does_not_run_is_measured_again_and_counted(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(SHORT), benchmark(SHORT, dies=str(tmp_path / "died")))
+    done = gate(place)
+    assert done.exit_code == 0, done.stderr
+    check = GateCheck.read(place / "gate" / "gate.json")
+    assert (check.verdict, check.series[0].n_candidate) == ("inconclusive", 1)
+    why = "1 of 2 processes did not run, and the base's did: systems.job: no license"
+    assert Reason("output", "note", "e.all, head", why) in check.reasons
+
+
+def test_the_base_s_settings_judge_and_a_copy_that_is_not_used_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    easy = benchmark({**SHORT, "minutes": 60, "slower_percent": 1000}, name="renamed").replace("all", "every")
+    repository(place, benchmark(SHORT), easy)
+    done = gate(place)
+    assert done.exit_code == 0, done.stderr
+    check = GateCheck.read(place / "gate" / "gate.json")
+    assert (check.verdict, check.budget_minutes, check.series[0].tolerance) == ("inconclusive", 0.02, 0.05)
+    doubt = (
+        "its settings are those of the named file, as its own copy cannot be used: system: found 'renamed', "
+        "allowed: job"
+    )
+    assert [one for one in check.reasons if one.kind == "settings"] == [
+        Reason("settings", "open", "base", doubt),
+        Reason("settings", "note", "gate", "those of the base's copy decide; the named file has others"),
+        Reason("settings", "note", "workloads", "other than in the base's copy; those of the named file hold for both"),
+    ]
+    assert f"base: {doubt}; " in done.stdout
+    assert doubt in (place / "gate" / "comment.md").read_text()
 
 
 def test_cpu_time_that_nobody_tells_is_one_line_after_the_first_process(tmp_path: Path) -> None:

@@ -132,11 +132,46 @@ def test_a_wrong_answer_fails_and_one_that_was_not_compared_leaves_it_open() -> 
     unknown = [right[0], line("candidate", 1, 1000, asked=True, compared=False, unchecked="the driver slipped")]
     why = "its answers were compared with no independent ones: the driver slipped"
     assert gate_rules.reasons_of(unknown, GATE) == [Reason("output", "open", f"{CELL}, head", why)]
-    slow = [right[0], line("candidate", 1, 1000, asked=True, compared=True, outcome="unsustainable")]
-    why = "the head does not sustain gate.rate, and the base does"
-    assert gate_rules.reasons_of(slow, GATE) == [Reason("performance", "failed", CELL, why)]
     skip = Gate(answers="skip")
     assert [one.state for one in gate_rules.reasons_of(unknown, skip)] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "state", "counts"),
+    [
+        ("+", "+", None, ""),
+        ("+", "-", "open", "1 of 1 trials, and the base in 0 of 1"),  # asked again in the next pair
+        ("+", "-+", "note", "1 of 2 trials, and the base in 0 of 1"),
+        ("+", "-?", "open", "1 of 1 trials, and the base in 0 of 1"),  # a trial that was not clear tells nothing
+        ("+", "--", "failed", "2 of 2 trials, and the base in 0 of 1"),
+        ("-", "--", "note", "2 of 2 trials, and the base in 1 of 1"),
+        ("++++", "-+--", "failed", "3 of 4 trials, and the base in 0 of 4"),
+    ],
+)
+def test_a_head_that_misses_the_rate_twice_and_more_often_than_not_fails(
+    base: str, head: str, state: str | None, counts: str
+) -> None:
+    outcomes = {"+": "sustainable", "-": "unsustainable", "?": "inconclusive"}
+    lines = [
+        line(side, number, 1000, asked=True, compared=True, outcome=outcomes[one])
+        for side, trials in (("baseline", base), ("candidate", head))
+        for number, one in enumerate(trials, 1)
+    ]
+    wanted = [Reason("performance", state, CELL, f"the head misses gate.rate in {counts}")] if state else []
+    assert gate_rules.reasons_of(lines, GATE) == wanted
+    assert gate_rules.asks_again(lines, CELL, "candidate") is (state == "open")
+    assert not gate_rules.asks_again(lines, CELL, "baseline")
+
+
+@pytest.mark.parametrize(("head", "state"), [("+-+-+", "note"), ("+--", "failed"), ("--", "failed"), ("+++", None)])
+def test_a_head_that_does_not_run_twice_in_a_row_fails(head: str, state: str | None) -> None:
+    lines = [
+        line("candidate", number, 1000, asked=True, compared=True, ran=one == "+", void=None if one == "+" else "why")
+        for number, one in enumerate(head, 1)
+    ]
+    why = f"{head.count('-')} of {len(head)} processes did not run, and the base's did: why"
+    wanted = [Reason("output", state, f"{CELL}, head", why)] if state else []
+    assert gate_rules.reasons_of([pairs(0.0)[0], *lines], GATE) == wanted
 
 
 @pytest.mark.parametrize(

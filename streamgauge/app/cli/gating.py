@@ -38,23 +38,24 @@ def gate(
     from streamgauge.streams.sources import topics
 
     benchmark = config.load(file)
-    if minutes is not None and benchmark.gate is not None:
-        benchmark = benchmark.model_copy(update={"gate": benchmark.gate.model_copy(update={"minutes": minutes})})
-    settings, _ = verdict.settings_of(benchmark)
     tested = Repository(repository)
     commits = tested.commits(base, head)
     tested.refuse_changes(commits)
+    asked = verdict.Asked(file, tested, base, head, commits, output.absolute())
+    benchmark, notes = verdict.with_settings_of_base(benchmark, asked)
+    if minutes is not None and benchmark.gate is not None:
+        benchmark = benchmark.model_copy(update={"gate": benchmark.gate.model_copy(update={"minutes": minutes})})
+    settings, _ = verdict.settings_of(benchmark)
     store = checked(benchmark, artifacts, systems=())  # those of the file may not be built here
-    output = output.absolute()
+    output = asked.output
     benchmark = topics.in_run(benchmark, output)
-    asked = verdict.Asked(file, tested, base, head, commits, output)
     experiments = (experiment.name for experiment in benchmark.experiments)
     began, budget_s = time.monotonic(), 60 * settings.minutes
     with (
         prepared(benchmark, store, output, *experiments, step="gate", scope={}),
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
-        check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}))
+        check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)
     if as_json:
         typer.echo(json.dumps(check.to_json()))
     else:

@@ -25,7 +25,7 @@ from streamgauge.records.release import Reason, Side
 
 log = logging.getLogger("streamgauge")
 REPETITIONS, RECORD = "gate.jsonl", "gate.json"
-#: trials until one has answers that are compared
+#: trials until one has answers that are compared, and processes of a head until one runs
 _TRIES = 2
 #: so many of the last pairs tell how long the next one takes
 _RECENT = 3
@@ -108,10 +108,13 @@ class Measuring:
         still_open = {one.cell for one in series if one.state != "passed"}
         for cell in self._cells:
             for side in gate_rules.sides(number) if _name(cell) in still_open else ():
-                one = self._repetition(cell, side, number, token)
-                self._pairs.add(one)
-                log.info("%s pair %d, %s: %s", one.cell, number, gate_rules.NAMES[side], one.text)
-                if one.wrong and side == "candidate":
+                for _ in range(_TRIES):
+                    one = self._repetition(cell, side, number, token)
+                    self._pairs.add(one)
+                    log.info("%s pair %d, %s: %s", one.cell, number, gate_rules.NAMES[side], one.text)
+                    if one.ran:
+                        break
+                if not one.ran or (one.wrong and side == "candidate"):
                     return
 
     def _repetition(self, cell: Cell, side: Side, number: int, token: int) -> GateRepetition:
@@ -119,7 +122,7 @@ class Measuring:
         began, name, settings = time.monotonic(), _name(cell), self._settings
         ours = [one for one in self._pairs.repetitions if one.cell == name]
         checked = settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
-        asks = self._always_asks or not checked
+        asks = self._always_asks or not checked or gate_rules.asks_again(ours, name, side)
         held = next((one.held_rows for one in ours if one.held_rows), 0)
         about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
         benchmark = self._sides[side]
@@ -137,7 +140,7 @@ class Measuring:
         except UserError as problem:
             if side == "baseline" or not any(one.side == "baseline" and not one.void for one in ours):
                 raise
-            about |= {"values": {}, "wrong": f"it does not run, and the base does: {problem}"}
+            about |= {"values": {}, "void": str(problem), "ran": False}
         else:
             about |= {"values": _values(settings, fast, trial), "void": fast.void, "held_rows": fast.held_rows}
             about |= _answers(trial)

@@ -56,6 +56,10 @@ class Repository:
                 f"{changed[0].split()[-1]}; the gate measures commits: commit or stash them"
             )
 
+    def text(self, commit: str, file: Path) -> str | None:
+        """The text of a file of a commit, by its path within the repository; None without such a file."""
+        return self._git("show", f"{commit}:{file.as_posix()}")
+
     def inside(self, file: Path) -> Path | None:
         """The path of a file within the repository; None if it lies elsewhere."""
         whole = Path(os.path.realpath(file))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,9 +26,10 @@ from streamgauge.bench.measure.lock import measuring
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.config.gate import Accepted, Gate, accepted_in
+from streamgauge.config.reading import parsed
 from streamgauge.config.systems import System
 from streamgauge.records.gate import GateCheck
-from streamgauge.records.release import Side
+from streamgauge.records.release import Reason, Side
 from streamgauge.stats.sequential import POWER
 
 log = logging.getLogger("streamgauge")
@@ -62,6 +63,32 @@ class Asked:
     output: Path
 
 
+def with_settings_of_base(benchmark: Benchmark, asked: Asked) -> tuple[Benchmark, list[Reason]]:
+    """The benchmark with the section gate of the base's copy of the file, so that no head chooses its own judge.
+
+    Without such a copy, or such a section, it stays as it is. The reasons tell which sections differ from that copy.
+    """
+    inside = asked.repository.inside(asked.file)
+    text = None if inside is None else asked.repository.text(asked.commits.base, inside)
+    if text is None:
+        return benchmark, []
+    try:
+        base = parsed(asked.file, text)
+        gate = config.parse(Gate, base["gate"], f"{asked.file}: gate") if "gate" in base else benchmark.gate
+    except UserError:  # what is wrong with that copy is told when its system is read
+        return benchmark, []
+    named = parsed(asked.file, asked.file.read_text(encoding="utf-8"))
+    differs = {
+        key: "other than in the base's copy; those of the named file hold for both"
+        for key in sorted({*base, *named} - {"systems", "gate"})
+        if base.get(key) != named.get(key)
+    }
+    if "gate" in base and base["gate"] != named.get("gate"):
+        differs = {"gate": "those of the base's copy decide; the named file has others", **differs}
+    reasons = [Reason("settings", "note", key, why) for key, why in differs.items()]
+    return benchmark.model_copy(update={"gate": gate}), reasons
+
+
 def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
     """The section gate, and the name of the system to compare. Raises UserError."""
     if benchmark.gate is None:
@@ -76,8 +103,11 @@ def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
     return benchmark.gate, chosen
 
 
-def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock) -> GateCheck:
-    """Builds and measures both commits; writes the verdict's files and returns its record. Raises UserError."""
+def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: Iterable[Reason] = ()) -> GateCheck:
+    """Builds and measures both commits; writes the verdict's files and returns its record. Raises UserError.
+
+    notes: reasons that are known before.
+    """
     settings, system = settings_of(benchmark)
     pairs = Pairs.of(asked.output, _key(benchmark, asked.commits))
     if pairs.repetitions:
@@ -88,13 +118,19 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock) -> GateC
         )
         checkouts: dict[Side, Path] = {"baseline": base, "candidate": head}
         sides: dict[Side, Benchmark] = {}
+        doubts: list[Reason] = []
         for side, checkout in checkouts.items():
             name = gate_rules.NAMES[side]
-            if settings.build is not None:
+            own, doubt = _copy_in(checkout, asked, system)
+            if doubt:
+                log.warning("%s: %s", name, doubt)
+                doubts.append(Reason("settings", "open", name, doubt))
+            command = own.gate.build if own.gate else settings.build
+            if command is not None:
                 with clock.spending("building"):
                     log_file = asked.output / f"build-{name}.log"
-                    build(settings.build, checkout, name, log_file, settings.build_timeout.seconds)
-            sides[side] = _with(benchmark, system, _system_in(checkout, asked, system))
+                    build(command, checkout, name, log_file, settings.build_timeout.seconds)
+            sides[side] = _with(benchmark, system, own.system(system))
             sides[side].system(system).check_installed()
         budget_s = 60 * settings.minutes
         counted = [one for one, entry in accepted if entry.state == "counts"]
@@ -104,7 +140,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock) -> GateC
         ):
             work = asked.output / "work"
             reasons, series = Measuring(sides, store, pairs, work, budget_s).run(counted, token)
-    release = decide(reasons, series)
+    release = decide([*reasons, *doubts, *notes], series)
     check = GateCheck(
         run=asked.output.name,
         benchmark=benchmark.name,
@@ -158,14 +194,23 @@ def _with(benchmark: Benchmark, name: str, system: System) -> Benchmark:
     return benchmark.model_copy(update={"systems": (system,), "cells": cells})
 
 
-def _system_in(checkout: Path, asked: Asked, name: str) -> System:
-    """The system of a checkout: by its own copy of the file, or else by ours. Names in it are those of the checkout."""
+def _copy_in(checkout: Path, asked: Asked, system: str) -> tuple[Benchmark, str | None]:
+    """A checkout's own copy of the file, or else ours, and why it is ours where it has one.
+
+    Names in its systems are those of the checkout.
+    """
     inside = asked.repository.inside(asked.file)
     folder = checkout if inside is None else (checkout / inside).parent
+    doubt = None
     if inside is not None and (checkout / inside).is_file():
-        with suppress(UserError):  # an older copy may have keys that nobody knows any more, or no such system
-            return config.load(checkout / inside).system(name)
-    return config.load(asked.file, systems_at=folder).system(name)
+        try:
+            own = config.load(checkout / inside)
+            own.system(system)
+            return own, None
+        except UserError as problem:  # an older copy may have keys that nobody knows any more
+            why = str(problem).replace(f"{checkout}/", "")
+            doubt = f"its settings are those of the named file, as its own copy cannot be used: {why}"
+    return config.load(asked.file, systems_at=folder), doubt
 
 
 def _earlier(file: Path) -> tuple[Accepted, ...]:

@@ -3,7 +3,8 @@
 A series (cell and metric) is slower by d; the file says which slowdown must not be merged. The series passes when the
 upper bound of d lies below that. It fails when the lower bound lies above 0 and d is at least half of it. Otherwise it
 is open, and goes on for as long as the budget lasts. Accepted slowdowns are taken off d before.
-A wrong answer of the head is no-go whatever the speed.
+A wrong answer of the head is no-go whatever the speed. So is a head that twice in a row does not run, or that misses
+the rate in two trials, where the base runs and holds it: one miss may be a neighbour's doing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import date
-from itertools import product
+from itertools import pairwise, product
 from typing import Literal
 
 from streamgauge.base.words import counted
-from streamgauge.bench.compare.release_rules import Release, carries
+from streamgauge.bench.compare.release_rules import Release
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import Acceptance, GateRepetition, GateSeries
 from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side, State
@@ -109,15 +110,13 @@ def _least(seen: Look, slower: float) -> float:
 
 
 def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Reason]:
-    """Reasons for answers that are wrong or were not compared, and for a head that does not sustain the rate."""
+    """Reasons for answers that are wrong or were not compared, and for a head that does not run or misses the rate."""
     reasons = []
     if settings.answers == "skip":
         reasons.append(Reason("answer", "note", "answers", "not checked, as gate.answers is skip"))
     for cell in dict.fromkeys(one.cell for one in repetitions):
         asked = [one for one in repetitions if one.cell == cell and one.asked]
-        if carries(asked, "baseline") and not carries(asked, "candidate"):
-            why = "the head does not sustain gate.rate, and the base does"
-            reasons.append(Reason("performance", "failed", cell, why))
+        reasons += [one for one in (_misses(asked, cell), _fails(repetitions, cell)) if one]
         for side, name in NAMES.items():
             ours = [one for one in asked if one.side == side]
             wrong = next((one.wrong for one in repetitions if (one.cell, one.side) == (cell, side) and one.wrong), None)
@@ -126,6 +125,37 @@ def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Re
                 why = wrong or f"its answers were compared with no independent ones{_last(ours)}"
                 reasons.append(Reason("output", state, f"{cell}, {name}", why))
     return reasons
+
+
+def asks_again(repetitions: Iterable[GateRepetition], cell: str, side: Side) -> bool:
+    """True if the head has missed the rate in its only trial, which one more may confirm."""
+    missed = _misses(repetitions, cell)
+    return side == "candidate" and missed is not None and missed.state == "open"
+
+
+def _misses(repetitions: Iterable[GateRepetition], cell: str) -> Reason | None:
+    """The reason that tells in how many of its clear trials the head has missed the rate; None if in none."""
+    missed: dict[Side, list[bool]] = {side: [] for side in NAMES}
+    for one in repetitions:
+        if one.cell == cell and one.asked and one.outcome in ("sustainable", "unsustainable"):
+            missed[one.side].append(one.outcome == "unsustainable")
+    base, head = missed.values()
+    if not any(head):
+        return None
+    why = f"the head misses gate.rate in {sum(head)} of {len(head)} trials, and the base in {sum(base)} of {len(base)}"
+    differs = 2 * sum(head) > len(head) and 2 * sum(base) < len(base)
+    return Reason("performance", "note" if not differs else "open" if len(head) == 1 else "failed", cell, why)
+
+
+def _fails(repetitions: Iterable[GateRepetition], cell: str) -> Reason | None:
+    """The reason that tells how many processes of the head did not run; None if all did."""
+    head = [one for one in repetitions if (one.cell, one.side) == (cell, "candidate")]
+    failed = [one for one in head if not one.ran]
+    if not failed:
+        return None
+    twice = any(not one.ran and not other.ran for one, other in pairwise(head))
+    why = f"{len(failed)} of {counted(len(head), 'process')} did not run, and the base's did: {failed[-1].void}"
+    return Reason("output", "failed" if twice else "note", f"{cell}, head", why)
 
 
 def _last(repetitions: Sequence[GateRepetition]) -> str:
