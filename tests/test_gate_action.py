@@ -43,6 +43,39 @@ def test_files_are_of_their_schema(schema: str, files: tuple[Path, ...]) -> None
     assert done.returncode == 0, done.stdout
 
 
+def test_actionlint_finds_nothing_in_the_workflows_nor_in_how_they_use_the_actions(tmp_path: Path) -> None:
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    git(tmp_path, "init", "--quiet")
+    for file in ACTIONS:
+        copy = tmp_path / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(file.read_text())
+    for name in ("gate.yml", "gate-comment.yml"):  # it reads the inputs of an action that lies in the same repository
+        text = re.sub(r"streamgauge/streamgauge(\S*)@main", r"./\1", (EXAMPLES / name).read_text())
+        (workflows / name).write_text(text)
+    programs = Path(sys.executable).parent
+    command = [programs / "actionlint", "-oneline", "-shellcheck", programs / "shellcheck"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == ""
+    wrong = workflows / "gate.yml"
+    wrong.write_text(wrong.read_text().replace("minutes:", "minute:"))
+    assert (
+        'input "minute" is not defined' in subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
+    )
+
+
+def test_shellcheck_finds_nothing_in_any_script(tmp_path: Path) -> None:
+    template = tmp_path / "template.sh"
+    jobs = [job for job in yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text()).values() if "script" in job]
+    lines = [line for job in jobs for line in (*job.get("before_script", ()), *job["script"])]
+    template.write_text("\n".join(["#!/bin/bash", *lines, ""]))
+    scripts = [ROOT / name for name in git(ROOT, "ls-files", "*.sh").splitlines()]
+    program = Path(sys.executable).with_name("shellcheck")
+    plain = "--exclude=SC2012,SC2013"  # it doubts names of jars and of folders, which are plain words
+    done = subprocess.run([program, "--norc", plain, template, *scripts], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, len(jobs)) == (0, "", 2)
+
+
 @pytest.mark.parametrize("file", ACTIONS, ids=lambda file: file.parent.name)
 def test_shell_parts_are_scripts_that_get_inputs_as_variables(file: Path) -> None:
     steps = [step for step in yaml.safe_load(file.read_text())["runs"]["steps"] if "run" in step]
