@@ -36,9 +36,9 @@ class Airflow:
             return dict(self(path))
         return {}
 
-    def trigger(self, dag: str, run: str) -> None:
+    def trigger(self, dag: str, run: str, **conf: Any) -> None:
         wait_for(lambda: self.told(f"/dags/{dag}"), "DAG", 240, every=2)
-        self(f"/dags/{dag}/dagRuns", {"logical_date": None, "dag_run_id": run, "conf": {}})
+        self(f"/dags/{dag}/dagRuns", {"logical_date": None, "dag_run_id": run, "conf": conf})
 
     def finished(self, dag: str, run: str, names: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
         """Waits for the run's end; its task instances by (task, name of the map index), and the run by ("", "")."""

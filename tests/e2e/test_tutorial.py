@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,26 @@ import pytest
 from tests.conftest import ROOT
 from tests.e2e.processes import COMMAND
 
-PAGE = (ROOT / "docs" / "tutorial.md").read_text()
-BLOCKS = [(kind, text) for kind, text in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)]
+
+def blocks(page: str, heading: str = "") -> list[tuple[str, str]]:
+    """Returns kind and text of each block of a page, or of one of its sections."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    if heading:
+        text = re.split(r"^#{2,3} ", text.partition(f"# {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    every = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    return [(kind, textwrap.dedent(block)) for _, kind, block in every]
 
 
-def run(command: str, folder: Path) -> str:
-    """Returns what a command of the page prints; it must succeed."""
+def run(command: str, folder: Path, code: int = 0) -> str:
+    """Returns what the commands of a block print; the last one ends with that code, and all before succeed."""
     path = f"{Path(COMMAND).parent}:{os.environ['PATH']}"
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "STREAMGAUGE_ART"))
     }
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment | {"PATH": path}, capture_output=True, text=True
+        ["bash", "-e", "-c", command], cwd=folder, env=environment | {"PATH": path}, capture_output=True, text=True
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -42,7 +49,7 @@ def pattern(shown: str) -> str:
 @pytest.mark.timeout(900)
 def test_every_block_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -> None:
     said, commands = "", []
-    for kind, text in BLOCKS:
+    for kind, text in blocks("tutorial"):
         if kind == "python":  # a file, which its first line names
             (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text)
             continue
