@@ -144,6 +144,7 @@ def test_a_wrong_answer_fails_and_one_that_was_not_compared_leaves_it_open() -> 
         ("+", "-+", "note", "1 of 2 trials, and the base in 0 of 1"),
         ("+", "-?", "open", "1 of 1 trials, and the base in 0 of 1"),  # a trial that was not clear tells nothing
         ("+", "--", "failed", "2 of 2 trials, and the base in 0 of 1"),
+        ("?", "--", "open", "2 of 2 trials, and the base in 0 of 0"),
         ("-", "--", "note", "2 of 2 trials, and the base in 1 of 1"),
         ("++++", "-+--", "failed", "3 of 4 trials, and the base in 0 of 4"),
     ],
@@ -159,8 +160,7 @@ def test_a_head_that_misses_the_rate_twice_and_more_often_than_not_fails(
     ]
     wanted = [Reason("performance", state, CELL, f"the head misses gate.rate in {counts}")] if state else []
     assert gate_rules.reasons_of(lines, GATE) == wanted
-    assert gate_rules.asks_again(lines, CELL, "candidate") is (state == "open")
-    assert not gate_rules.asks_again(lines, CELL, "baseline")
+    assert gate_rules.asks_again(lines, CELL) is (state == "open")
 
 
 @pytest.mark.parametrize(("head", "state"), [("+-+-+", "note"), ("+--", "failed"), ("--", "failed"), ("+++", None)])

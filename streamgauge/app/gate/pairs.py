@@ -122,7 +122,7 @@ class Measuring:
         began, name, settings = time.monotonic(), _name(cell), self._settings
         ours = [one for one in self._pairs.repetitions if one.cell == name]
         checked = settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
-        asks = self._always_asks or not checked or gate_rules.asks_again(ours, name, side)
+        asks = self._always_asks or not checked or gate_rules.asks_again(ours, name)
         held = next((one.held_rows for one in ours if one.held_rows), 0)
         about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
         benchmark = self._sides[side]

@@ -127,10 +127,10 @@ def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Re
     return reasons
 
 
-def asks_again(repetitions: Iterable[GateRepetition], cell: str, side: Side) -> bool:
-    """True if the head has missed the rate in its only trial, which one more may confirm."""
+def asks_again(repetitions: Iterable[GateRepetition], cell: str) -> bool:
+    """True if the head has missed the rate, and further trials are to tell whether it does, and the base does not."""
     missed = _misses(repetitions, cell)
-    return side == "candidate" and missed is not None and missed.state == "open"
+    return missed is not None and missed.state == "open"
 
 
 def _misses(repetitions: Iterable[GateRepetition], cell: str) -> Reason | None:
@@ -143,8 +143,8 @@ def _misses(repetitions: Iterable[GateRepetition], cell: str) -> Reason | None:
     if not any(head):
         return None
     why = f"the head misses gate.rate in {sum(head)} of {len(head)} trials, and the base in {sum(base)} of {len(base)}"
-    differs = 2 * sum(head) > len(head) and 2 * sum(base) < len(base)
-    return Reason("performance", "note" if not differs else "open" if len(head) == 1 else "failed", cell, why)
+    alike = 2 * sum(head) <= len(head) or (2 * sum(base) >= len(base) > 0)
+    return Reason("performance", "note" if alike else "failed" if base and len(head) > 1 else "open", cell, why)
 
 
 def _fails(repetitions: Iterable[GateRepetition], cell: str) -> Reason | None:
