@@ -1,4 +1,4 @@
-"""Lines of a night's report on what the run's stages left: failures, wrong answers, missing figures, outgrown delays."""
+"""Lines of a night's report on what its stages left: failures, wrong answers, missing figures, outgrown delays."""
 
 from __future__ import annotations
 

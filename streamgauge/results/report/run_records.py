@@ -127,7 +127,7 @@ class CellRecord:
     @cached_property
     def outputs(self) -> dict[str, bool | None]:
         """Maps each part of the measurements to whether its answers were right; None: they were not compared."""
-        search = {"search": correct for correct in self.search.outputs.values()} if self.search else {}
+        search = {part or "search": right for part, right in self.search.outputs.items()} if self.search else {}
         latency = {f"latency ({load_of(run)})": run.correct for run in self.latency}
         return {**search, **latency, **self.further_outputs}
 
