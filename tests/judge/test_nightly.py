@@ -286,11 +286,11 @@ def test_a_night_whose_answers_are_wrong_after_a_kill_is_bad_and_tells_what_is_v
     bench = write_bench(tmp_path, **PLAN, recovery={})
     write_nights(bench, 110.0, 1.0)
     why = "its answers were wrong in 2 of 2: 1,200 lost"
-    for night in range(NIGHTS):
-        last = {"valid": False, "reason": why} if night == NIGHTS - 1 else {}
-        add(bench, night, "recovery_kill_wrong", 2.0 if last else 0.0)
-        add(bench, night, "recovery_kill_seconds", None if last else 2.0, **last)
-        add(bench, night, "recovery_cut_seconds", 2.0)
+    for number in range(NIGHTS):
+        last = {"valid": False, "reason": why} if number == NIGHTS - 1 else {}
+        add(bench, number, "recovery_kill_wrong", 2.0 if last else 0.0)
+        add(bench, number, "recovery_kill_seconds", None if last else 2.0, **last)
+        add(bench, number, "recovery_cut_seconds", 2.0)
     night = night_of(bench)
     lost, whole = Struck(valid=False, correct=False, wrong="w", lost=600), Struck(valid=True, back_s=2.0, correct=True)
     faults = Suffered(fault="kill", trials=(lost, lost)), Suffered(fault="cut", trials=(whole, whole))
@@ -320,10 +320,10 @@ def test_a_figure_that_the_last_night_had_with_the_same_settings_is_told_and_so_
     before = write_bench(tmp_path, **PLAN, soak={"minutes": 20})
     bench = write_bench(tmp_path, **PLAN, soak={"minutes": minutes})
     write_nights(bench, 110.0, 1.0, before)
-    for night in range(NIGHTS - 1):
-        add(before, night, "soak_age_per_hour", 0.1)
-        add(before, night, "soak_disk_per_hour", -0.1)
-        write_json(before.store.run(f"n{night:02}") / "benchmark.json", before.benchmark.model_dump(mode="json"))
+    for number in range(NIGHTS - 1):
+        add(before, number, "soak_age_per_hour", 0.1)
+        add(before, number, "soak_disk_per_hour", -0.1)
+        write_json(before.store.run(f"n{number:02}") / "benchmark.json", before.benchmark.model_dump(mode="json"))
     night = night_of(bench)
     cell = night.directory / "cells" / CELL.name
     cell.mkdir(parents=True)
