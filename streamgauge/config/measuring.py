@@ -134,7 +134,7 @@ class Replay(Offered):
 RELEASE_RATE, RELEASE_CATCHUP = "sustainable_rate_events_per_s", "catchup_seconds"
 #: what a release check may compare: metrics and their units; lower is better, except of the rate. Latency is
 #: processing-time latency: that in event time is mostly how late the stream itself is, which no version changes.
-#: Measurements without a metric are carried out once of each side: their figures stand beside, and decide nothing
+#: Measurements without a metric are carried out once of each side: their figures stand beside, and only answers decide
 RELEASE_COMPARES: dict[str, dict[str, str]] = {
     "rate": {RELEASE_RATE: "events/s"},
     "latency": {"processing_latency_ms_p50": "ms", "processing_latency_ms_p99": "ms"},

@@ -10,7 +10,7 @@ from streamgauge.records.record import Line, Record
 
 #: folder in a run's directory: the text of an issue, ID.md, for each change that the night is the first to judge so
 ISSUES = "issues"
-State = Outcome | Literal["failed", "error", "waiting", "outgrown"]
+State = Outcome | Literal["failed", "error", "waiting", "outgrown", "missing"]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -10,6 +11,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
 from streamgauge.bench.measurements import MEASUREMENTS, package_of
 from streamgauge.records.advice import Advice
+from streamgauge.records.answered import Answered
 from streamgauge.records.answers import AnswerLine, Capabilities, HardQueries
 from streamgauge.records.gate import GateCheck, GateRepetition
 from streamgauge.records.judgement import Judgement
@@ -37,9 +39,14 @@ def _of_measurement(name: str) -> dict[str, type[Record]]:
     return models
 
 
-def record_of(measurement: str) -> type[Record]:
-    """The record that bears the name of its measurement, if its package declares it. Raises UserError."""
-    return _of_measurement(measurement).get(measurement, Record)
+def outputs_of(cell: Path, measurement: str) -> dict[str, bool | None]:
+    """Maps each part of a measurement, such as "recovery (kill)", to whether its answers were right; None: not known.
+
+    cell: directory of the cell's records. Raises OSError without its record, or UserError.
+    """
+    model = _of_measurement(measurement).get(measurement, Record)
+    outputs = model.read(cell / f"{measurement}.json").outputs if issubclass(model, Answered) else {}
+    return {f"{measurement} ({part})" if part else measurement: correct for part, correct in outputs.items()}
 
 
 RECORDS: dict[str, type] = {

@@ -184,6 +184,18 @@ def test_an_issue_is_sent_once_and_only_when_asked(hook: Hook, run: Path, monkey
     ]
 
 
+def test_the_text_of_an_improvement_is_sent_though_a_good_night_is_not(
+    hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICES", hook.url.replace("http", "json") + "/one")
+    write_json(run / "nightly.json", {**BAD, "state": "good", "lines": [{**LINES[0], "state": "improvement"}]})
+    (run / "issues").mkdir()
+    (run / "issues" / "c0ffee.md").write_text("# Improvement: p99 -12.0 %\n\n| from | 450 ms |\n")
+    asked = benchmark(apprise_variable="SERVICES", issues=True)
+    assert notices.send(asked, run) == notices.send(asked, run) == ["issue c0ffee"]
+    assert [body["title"] for _, _, body in hook.calls] == ["Improvement: p99 -12.0 %"]
+
+
 def test_a_webhook_gets_the_report_as_json(hook: Hook, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK", hook.url + "/s3cret")
     monkeypatch.setenv("TOKEN", "Bearer t0ken")

@@ -7,9 +7,11 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from streamgauge.app.airflow import summary
+from streamgauge.app.airflow import dag_run, stage_runs, summary
+from streamgauge.app.airflow.stage_runs import BenchmarkRun
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
@@ -52,6 +54,23 @@ def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_
     assert rows["late20 sum rocksdb"][3:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly compared"]
     assert rows["late20 sum hdfs"][-1] == "wrong"
     assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "", "not compared"]
+
+
+@pytest.mark.parametrize("only", [None, "latency"])
+def test_a_run_whose_answers_were_wrong_ends_with_1_also_when_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], only: str | None
+) -> None:
+    store, made = Store(tmp_path / "artifacts"), benchmark(tmp_path / "source.csv", **CELLS)
+    record_cells(record_example(store, made))
+    monkeypatch.setattr(stage_runs, "run", lambda *_: 0)  # all of its stages are done
+    one = BenchmarkRun(tmp_path / "b.yaml", made, store, {}, RUN)
+    assert [dag_run.run(one, only=only, alone=only is None) for _ in range(2)] == [1, 1]
+    said = capsys.readouterr().out
+    assert "late20.sum.hdfs: answers were wrong in latency (100\u202f%)" in said
+    assert "done, with wrong answers, in 0 s" in said or only
+    file = store.run(RUN) / "cells" / "late20.sum.hdfs" / "latency.json"
+    file.write_text(file.read_text().replace('"correct": false', '"correct": true'))
+    assert dag_run.run(one, only=only, alone=only is None) == 0
 
 
 def test_a_rate_or_latency_in_doubt_says_so_and_an_interval_what_it_covers(tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ from streamgauge.bench.compare import release_rules
 from streamgauge.bench.compare.release_forms import as_markdown
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
+from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
-from streamgauge.records.release import Side
+from streamgauge.records.release import JudgedSeries, ReleaseCheck, Side
 from streamgauge.results.index import Index, default_url, index_run
 from streamgauge.results.report.release_page import build
 from streamgauge.stats.ab import LEAST
@@ -36,6 +37,7 @@ from tests.measure.benches import write_bench
 
 pytestmark = pytest.mark.e2e
 
+PASSED = JudgedSeries(cell="e.all", metric="m", state="passed", reason="", tolerance=0.1)
 WRONG = {"spark.sql.streaming.statefulOperator.allowMultiple": "false"}
 
 
@@ -112,16 +114,21 @@ def test_a_candidate_that_catches_up_more_slowly_is_no_go(tmp_path: Path, monkey
 
 
 @pytest.mark.prove
-def test_a_soak_of_each_side_stands_beside_and_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_soak_and_a_scaling_of_each_side_stand_beside_and_their_figures_decide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(LOCKS, str(tmp_path))
+    monkeypatch.setattr(timing, "CHECK_S", 1.0)
     known = {"engine": "known", "trigger": "50ms", "capacity": 20_000, "batch_rows": 1000}
     bench = write_bench(
         tmp_path,
         # a leak of both: what a level process of Python still takes is not clear after seconds
         systems=[{"name": "old", **known, "leak": "1 MiB"}, {"name": "new", **known, "leak": "8 MiB"}],
+        search={"max_age": "600ms", "window_seconds": 0.2, "proof_steps": 0},
         soak={"minutes": 0.3, "every_seconds": 0.5},
+        scaling={"cores": [1, 2], "blocks": 2},
         release={"rate": 1000, "seconds": 0.3, "warmup_seconds": 0.1, "reruns": 1, "queries": [],
-                 "compare": ["latency", "soak"]},
+                 "compare": ["latency", "soak", "scaling"]},
     )  # fmt: skip
     directory = bench.store.run("check")
     found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
@@ -129,11 +136,59 @@ def test_a_soak_of_each_side_stands_beside_and_decides_nothing(tmp_path: Path, m
     assert (memory.cell, memory.unit, memory.said) == ("e.all", "bytes/h", "higher")
     assert memory.candidate is not None
     assert memory.candidate.value == pytest.approx(3600 * 8 * 2**20, rel=0.15)
-    assert not any("soak" in one.what for one in found.reasons)
+    rates = [one for one in found.beside if one.metric.startswith("scaling_rate_at_")]
+    assert [one.baseline is not None and one.candidate is not None for one in rates] == [True, True]
+    assert {one.state for one in found.reasons if "soak" in one.what or "scaling" in one.what} <= {"note"}
     assert all("soak" not in one.metric for one in found.series)
     assert not (directory / "work").exists()
     assert "soak_resident_memory_per_hour" in build(directory).read_text()
     assert f"beside: e.all {memory.metric} | {memory.text}" in as_markdown(found)
+
+
+def test_a_candidate_that_loses_answers_after_a_kill_is_no_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCKS, str(tmp_path))
+    known = {"engine": "known", "trigger": "50ms", "capacity": 8000, "batch_rows": 1000, "delay": "500ms",
+             "restart": "500ms", "reconnect": "30s"}  # fmt: skip
+    bench = write_bench(
+        tmp_path,
+        systems=[{"name": "old", **known, "commits": "answered"}, {"name": "new", **known, "commits": "taken"}],
+        search={"max_age": "500ms"},
+        recovery={"seconds": 5, "repeats": 1, "faults": ["kill"]},
+        release={"rate": 1000, "queries": [], "compare": ["latency", "recovery"]},
+    )
+    monkeypatch.setattr(release_check._Check, "run", lambda *_: ([], [PASSED]))  # the rounds are measured elsewhere
+    directory = bench.store.run("check")
+    found = release_check.run(bench.benchmark, bench.store, "old", "new", directory)
+    assert (found.verdict, found.line) == ("no-go", "no-go: e.all recovery (kill): correct → wrong")
+    wrong = next(one for one in found.beside if one.metric == "recovery_kill_wrong")
+    assert wrong.text == "0 → 1 trials: higher"
+    assert "correct → wrong" in build(directory).read_text()
+
+
+@pytest.mark.parametrize("problem", [UserError("no rate counts"), Outage("the measuring lock stays taken")])
+def test_what_cannot_be_measured_beside_leaves_the_check_open_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    monkeypatch.setenv(LOCKS, str(tmp_path))
+    release = {"rate": 1000, "queries": [], "compare": ["latency", "scaling"]}
+    systems = [{"name": name, "engine": "known"} for name in ("old", "new")]
+    bench = write_bench(tmp_path, systems=systems, scaling={}, release=release)
+
+    def fail(name: str, cell_run: CellRun) -> None:
+        if (name, cell_run.cell.system) == ("scaling", "new"):
+            raise problem
+
+    monkeypatch.setattr(release_check, "measure", fail)
+    monkeypatch.setattr(release_check, "outputs_of", lambda _, name: {name: True})
+    monkeypatch.setattr(release_check._Check, "run", lambda *_: ([], [PASSED]))
+    directory = bench.store.run("check")
+    release_check.run(bench.benchmark, bench.store, "old", "new", directory)
+    kept = ReleaseCheck.read(directory / "release.json", "")
+    assert (kept.verdict, kept.series) == ("inconclusive", (PASSED,))
+    assert [(one.state, one.what, one.why) for one in kept.reasons] == [
+        ("open", "e.all, candidate", f"scaling was not measured: {problem}"),
+        ("open", "e.all scaling", "correct → not measured"),
+    ]
 
 
 def test_a_catch_up_is_compared_only_with_its_section(tmp_path: Path) -> None:

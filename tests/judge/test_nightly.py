@@ -23,7 +23,9 @@ from streamgauge.bench.answers import rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
+from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
@@ -271,6 +273,67 @@ def test_answers_and_failed_stages_are_errors_at_once(tmp_path: Any) -> None:
         "error: b e q5 spark batch output_rows: output changed from 7 to 8",
         "error: b e q5 spark batch output_supported: no longer supported (no such query)",
     ]
+
+
+def add(bench: Bench, night: int, metric: str, value: float | None, **more: Any) -> None:
+    """Adds a figure of a measurement to a night."""
+    run, at = bench.store.run(f"n{night:02}"), (datetime(2026, 3, 1, 3, tzinfo=UTC) + timedelta(days=night)).isoformat()
+    made = CellRun(bench.benchmark, bench.store, CELL, run).result
+    results.append(run, made(metric, "s", value, at=at, machine={"cpu": "x"}, software={"spark": "1"}, **more))
+
+
+def test_a_night_whose_answers_are_wrong_after_a_kill_is_bad_and_tells_what_is_void(tmp_path: Path) -> None:
+    bench = write_bench(tmp_path, **PLAN, recovery={})
+    write_nights(bench, 110.0, 1.0)
+    why = "its answers were wrong in 2 of 2: 1,200 lost"
+    for number in range(NIGHTS):
+        last = {"valid": False, "reason": why} if number == NIGHTS - 1 else {}
+        add(bench, number, "recovery_kill_wrong", 2.0 if last else 0.0)
+        add(bench, number, "recovery_kill_seconds", None if last else 2.0, **last)
+        add(bench, number, "recovery_cut_seconds", 2.0)
+    night = night_of(bench)
+    lost, whole = Struck(valid=False, correct=False, wrong="w", lost=600), Struck(valid=True, back_s=2.0, correct=True)
+    faults = Suffered(fault="kill", trials=(lost, lost)), Suffered(fault="cut", trials=(whole, whole))
+    cell = night.directory / "cells" / CELL.name
+    cell.mkdir(parents=True)
+    RecoveryRun(
+        plan="p", fraction=None, rate_events_per_s=1.0, seconds=60, cut_seconds=2, max_age_s=1, faults=faults
+    ).write(cell / "recovery.json")
+    assert [str(line) for line in night.judge()] == [
+        "error: b e all known recovery (kill): the answers were wrong",
+        f"missing: b e all known streaming: recovery_kill_seconds: void: {why}; n22 had it",
+    ]
+    assert json.loads((night.directory / "nightly.json").read_text())["state"] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "correct", "said"),
+    [
+        (20, True, ["missing: b e all known streaming: soak_age_per_hour, soak_disk_per_hour: not measured; "
+                       "n22 had them"]),
+        (10, False, ["error: b e all known soak: the answers were wrong"]),
+    ],
+)  # fmt: skip
+def test_a_figure_that_the_last_night_had_with_the_same_settings_is_told_and_so_is_a_soak_with_wrong_answers(
+    tmp_path: Path, minutes: int, correct: bool, said: list[str]
+) -> None:
+    before = write_bench(tmp_path, **PLAN, soak={"minutes": 20})
+    bench = write_bench(tmp_path, **PLAN, soak={"minutes": minutes})
+    write_nights(bench, 110.0, 1.0, before)
+    for number in range(NIGHTS - 1):
+        add(before, number, "soak_age_per_hour", 0.1)
+        add(before, number, "soak_disk_per_hour", -0.1)
+        write_json(before.store.run(f"n{number:02}") / "benchmark.json", before.benchmark.model_dump(mode="json"))
+    night = night_of(bench)
+    cell = night.directory / "cells" / CELL.name
+    cell.mkdir(parents=True)
+    SoakRun(
+        plan="p", fraction=None, rate_events_per_s=1.0, seconds=60, outcome="sustainable", valid=correct,
+        correct=correct,
+    ).write(cell / "soak.json")  # fmt: skip
+    assert [str(line) for line in night.judge()] == said
+    state = "open" if correct else "bad"
+    assert json.loads((night.directory / "nightly.json").read_text())["state"] == state
 
 
 def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:

@@ -21,8 +21,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare.release_rules import (
     TURNS,
+    OneSide,
     answers,
     beside,
+    beside_outputs,
     capabilities,
     decide,
     outputs,
@@ -333,7 +335,8 @@ def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
     old = [*(figure(one, 10, 1) for one in "abce"), figure("d", 10), figure("g", 0)]
     new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1), figure("g", 0)]
     remarked = replace(figure("f", 1, 1), reason="2 of 3 trials count")
-    found = beside("e.w", old, [*new, figure("e", 3, why="its answers were wrong"), remarked])
+    new += [figure("e", 3, why="its answers were wrong"), remarked]
+    found = beside("e.w", OneSide(old), OneSide(new))
     assert [(one.metric, one.said) for one in found] == [
         ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("e", "its answers were wrong"),
         ("d", "one of them has no interval"), ("g", "the same"), ("f", "one side has none"),
@@ -343,6 +346,37 @@ def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
         "10 → 99 (98 to 100) s: one of them has no interval", "0 → 0 s: the same",
         "— → 1 (0 to 2) s: one side has none",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [(0, 2, "higher"), (2, 1, "lower"), (0, 0, "the same")])
+def test_numbers_of_trials_are_compared_as_counts(old: float, new: float, said: str) -> None:
+    sides = [OneSide([replace(figure("recovery_kill_wrong", one), unit="trials")]) for one in (old, new)]
+    [one] = beside("e.w", *sides)
+    assert one.said == said
+
+
+def test_answers_of_a_measurement_that_stands_beside_are_judged_as_those_of_the_suite() -> None:
+    statuses = (True, False, None)
+    baseline = OneSide(outputs={f"{old}, {new}": old for old in statuses for new in statuses} | {"gone": True})
+    candidate = OneSide(outputs={f"{old}, {new}": new for old in statuses for new in statuses} | {"more": True})
+    reasons = beside_outputs("e.w", "recovery", baseline, candidate)
+    assert {(one.what, one.state, one.why) for one in reasons} == {
+        ("e.w True, False", "failed", "correct → wrong"),
+        ("e.w True, None", "open", "correct → not compared"),
+        ("e.w False, True", "note", "wrong → correct"),
+        ("e.w False, False", "note", "wrong with both"),
+        ("e.w False, None", "open", "wrong → not compared"),
+        ("e.w None, True", "note", "not compared → correct"),
+        ("e.w None, False", "failed", "not compared → wrong"),
+        ("e.w None, None", "note", "not compared with both"),
+        ("e.w gone", "open", "correct → not measured"),
+        ("e.w more", "note", "not measured → correct"),
+    }
+    [passed] = series(rounds(), {P50: 0.1})
+    assert decide(beside_outputs("e.w", "soak", OneSide(outputs={"soak": False}), OneSide(outputs={"soak": False})),
+                  [passed]).decision == "go"  # fmt: skip
+    reasons = beside_outputs("e.w", "soak", OneSide(), OneSide(problem="no rate counts"))
+    assert decide(reasons, [passed]).line == "inconclusive: e.w, candidate: soak was not measured: no rate counts"
 
 
 def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ __all__ = ["BenchmarkRun", "run", "ui"]
 
 
 def run(one: BenchmarkRun, *, only: str | None, alone: bool) -> int:
-    """Runs every stage of the benchmark; returns 0 if all went well, 1 if a task failed, 130 on Ctrl-C.
+    """Runs every stage of the benchmark; returns 0 if all went well, 1 if a task failed or an answer was wrong.
 
+    It returns 130 on Ctrl-C.
     only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
 
     Raises UserError for problems that show before anything starts, and while another process has that run.
@@ -39,7 +40,7 @@ def run(one: BenchmarkRun, *, only: str | None, alone: bool) -> int:
         if only is None:
             return _ended(one, failed=bool(code), began=began)
         if only in (*one.benchmark.sections, "turns"):
-            summary.show_figures(one.benchmark, one.store, RunLog(one.directory))
+            return code or int(not summary.show_figures(one.benchmark, one.store, RunLog(one.directory)))
         return code
 
 
@@ -71,8 +72,9 @@ def _by_airflow(one: BenchmarkRun, claim: Mapping[str, str]) -> int:
 
 def _ended(one: BenchmarkRun, *, failed: bool, began: float) -> int:
     """Says what a run that has ended measured, and where its page is; returns its exit code."""
-    summary.show(one.benchmark, one.store, RunLog(one.directory))
+    right = summary.show(one.benchmark, one.store, RunLog(one.directory))
     page = one.directory / "index.html"
-    tell(f"{'failed' if failed else 'done'} in {time.monotonic() - began:.0f} s")
+    state = "failed" if failed else "done" if right else "done, with wrong answers,"
+    tell(f"{state} in {time.monotonic() - began:.0f} s")
     tell(f"page: {page}" if page.exists() else f"no page was made; see the logs in {one.directory}")
-    return int(failed)
+    return int(failed or not right)

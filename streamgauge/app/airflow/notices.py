@@ -47,29 +47,23 @@ class Notice(NightReport):
 def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     """Delivers the run's report to the benchmark's channels and returns those that have it by now.
 
-    context: Airflow's, for its notifiers. Nothing is delivered where only problems are to be reported and there are
-    none. Raises UserError for channels that failed.
+    context: Airflow's, for its notifiers. Where only problems are to be reported and there are none, only texts of
+    issues are delivered, such as that of an improvement. Raises UserError for channels that failed.
     """
     settings, notice = benchmark.nightly or Nightly(), report_of(benchmark, run)
     for line in notice.lines:
         log.info("%s", line)
     if settings.heartbeat is not None:
         beat(settings.heartbeat, notice)
-    if notice.state == "good" and settings.notify == "problems":
-        return []
+    is_due = notice.state != "good" or settings.notify == "always"
     run.mkdir(parents=True, exist_ok=True)  # it is missing if not even the first stage could start
     delivered = {record.channel for record in Delivery.read_log(run / DELIVERED)}
-    channels: dict[str, Callable[[], None]] = {}
-    if webhook := settings.webhook:
-        channels["webhook"] = lambda: post(webhook, notice.to_json())
-    if variable := settings.apprise_variable:
-        channels["apprise"] = lambda: apprised(variable, notice.state, notice.subject, notice.text)
-        for file in sorted((run / ISSUES).glob("*.md")) if settings.issues else ():
+    channels = _of_report(settings, notice, context) if is_due else {}
+    if settings.issues and (variable := settings.apprise_variable):
+        for file in sorted((run / ISSUES).glob("*.md")):
             title, _, text = file.read_text().partition("\n")
             shown = (title.removeprefix("# "), text.lstrip())
             channels[f"issue {file.stem}"] = partial(apprised, variable, notice.state, *shown, markdown=True)
-    for number, one in enumerate(settings.notifiers):  # one class may tell several channels
-        channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, notice, context)
     problems = []
     for name in channels.keys() - delivered:
         try:
@@ -83,6 +77,18 @@ def send(benchmark: Benchmark, run: Path, context: Any = None) -> list[str]:
     if problems:
         raise UserError("; ".join(sorted(problems)))
     return sorted(delivered)
+
+
+def _of_report(settings: Nightly, notice: Notice, context: Any) -> dict[str, Callable[[], None]]:
+    """The channels of the report, by name."""
+    channels: dict[str, Callable[[], None]] = {}
+    if webhook := settings.webhook:
+        channels["webhook"] = lambda: post(webhook, notice.to_json())
+    if variable := settings.apprise_variable:
+        channels["apprise"] = lambda: apprised(variable, notice.state, notice.subject, notice.text)
+    for number, one in enumerate(settings.notifiers):  # one class may tell several channels
+        channels[f"notifiers.{number}: {one.notifier}"] = partial(notified, one, notice, context)
+    return channels
 
 
 def beat(settings: Webhook, notice: Notice) -> None:

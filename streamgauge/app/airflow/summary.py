@@ -25,22 +25,25 @@ COLOUR = {"done": "green", "failed": "red", "skipped": "yellow", "started": "yel
 _COLOURED = {"right": "[green]right[/]", "wrong": "[red]wrong[/]"}
 
 
-def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
-    """Prints tables from the run's records and the streams' manifests."""
+def show(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> bool:
+    """Prints tables from the run's records and the streams' manifests; returns False if answers were wrong."""
     console = console or Console()
     console.print(_stages(benchmark, run_log))
     console.print(_streams(benchmark, store, run_log))
-    if benchmark.all_cells():
-        show_figures(benchmark, store, run_log, console)
+    return not benchmark.all_cells() or show_figures(benchmark, store, run_log, console)
 
 
-def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> None:
-    """Prints what the cells were measured for: their rates and latencies, and a line for each other figure."""
+def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: Console | None = None) -> bool:
+    """Prints what the cells were measured for: their rates and latencies, and a line for each other figure.
+
+    Returns False if answers were wrong.
+    """
     console = console or Console()
     records = Records(benchmark, store, run_log.path.name)
     console.print(_cells(benchmark, records.cells))
     for line in _lines(records):
         console.print(Text(line), soft_wrap=True)
+    return not any(cell.wrong for cell in records.cells)
 
 
 def _lines(records: Records) -> Iterator[str]:

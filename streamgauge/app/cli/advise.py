@@ -173,6 +173,8 @@ def advise(
         advice_page.write(advice, ", ".join(files), page, measured)
     if as_json:
         typer.echo(json.dumps(as_json_object(advice) | measured_json(measured, advice.tick)))
+    if measured and any(one.output == "wrong" for one in measured.delays):
+        raise typer.Exit(1)
 
 
 def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: str | None = None) -> Advice:

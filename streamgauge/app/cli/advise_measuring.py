@@ -17,6 +17,7 @@ from streamgauge.base.live import tell
 from streamgauge.base.places import here
 from streamgauge.base.units import PS, Duration, Tick
 from streamgauge.base.words import counted
+from streamgauge.catalog.run_summary import last_attempts
 from streamgauge.config.systems import DEFAULT, ENGINES
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, Question, Trade
 
@@ -132,7 +133,7 @@ def _name(trade: Trade, tick: Tick) -> str:
 def measured(
     source: config.Source, question: Question, advice: Advice, setting: Setting, *, as_json: bool
 ) -> MeasuredTrade:
-    """Measures the delays in a run of their own. Raises UserError; ends the command if the run did."""
+    """Measures the delays in a run of their own. Raises UserError; ends the command if a stage failed."""
     from streamgauge.bench.measure import timing
 
     trades = delays_of(advice)
@@ -145,7 +146,7 @@ def measured(
     write_json(file, benchmark.model_dump(mode="json"))
     tell(f"measuring {counted(len(trades), 'delay')}: {timing.summary(benchmark)}", sys.stderr)
     code, *_ = planning.ran(file, setting.artifacts, {}, run_id=name, alone=True, as_json=as_json)
-    if code:
+    if code and any(stage.state != "done" for stage in last_attempts(store.run(name))):  # else answers were wrong
         tell(f"to go on: the same command with --run {name}", sys.stderr)
         raise typer.Exit(code)
     return result(config.load(file), setting, trades, advice.tick, name)

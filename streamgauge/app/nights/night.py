@@ -42,7 +42,7 @@ log = logging.getLogger("streamgauge")
 #: in a run's directory: the report of the night
 REPORT = "nightly.json"
 BAD = ("failed", "error", "regression")
-OPEN = ("open", "waiting", "outgrown")
+OPEN = ("open", "waiting", "outgrown", "missing")
 #: why a rate is not judged
 ANOTHER_JUDGED = "another of its figures is judged, which a slower machine does not change"
 #: why a figure of another measurement is not rerun
@@ -99,11 +99,15 @@ class Night:
         ).write(self.directory / REPORT)
 
     def _lines(self) -> Iterator[NightLine]:
-        yield from stages.failures(self.directory, self.missing)
+        failures = [*stages.failures(self.directory, self.missing)]
+        yield from failures
+        yield from stages.wrong(self.benchmark, self.store, self.run_id)
         yield from stages.outgrown(self.benchmark, self.store, self.directory)
         series = self._series()
-        yield from (line for one in series if functional.is_output(one.head.metric) for line in self._answers(one))
+        yield from stages.changed_answers([one for one in series if functional.is_output(one.head.metric)], self.run_id)
         figures = [one for one in series if not functional.is_output(one.head.metric)]
+        if not failures:  # otherwise they are missing because of the failed ones
+            yield from stages.missing(searched([*figures, *self._absent(figures)]), self.run_id, self._differs)
         taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
             (one, judged)
@@ -133,13 +137,12 @@ class Night:
         heads = self.index.series(benchmark=self.benchmark.name)
         return [Series.of(self.index, head) for head in heads if head.key in mine]
 
-    # -- answers
-
-    def _answers(self, one: Series) -> Iterator[NightLine]:
-        for before, after in functional.broken(one.head.metric, one.points):
-            if after.run_id == self.run_id:
-                why = f" ({after.reason})" if after.reason else ""
-                yield NightLine("error", one.name, functional.said(one.head.metric, before, after) + why)
+    def _absent(self, figures: list[Series]) -> list[Series]:
+        """Figures of the same subjects on the same machine of which this run has no point."""
+        known, keys = [(one.subject, one.head.machine) for one in figures], {one.head.key for one in figures}
+        others = (head for head in self.index.series(benchmark=self.benchmark.name) if head.key not in keys)
+        absent = [Series.of(self.index, head) for head in others if not functional.is_output(head.metric)]
+        return [one for one in absent if (one.subject, one.head.machine) in known]
 
     # -- A/A
 

@@ -15,13 +15,13 @@ from statistics import median
 from streamgauge.base import secrets
 from streamgauge.base.canonical import canonical, with_sha256
 from streamgauge.base.environment import commit, environment
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import delete_log, log_bytes, write_json
 from streamgauge.base.places import here
 from streamgauge.base.shipped import SHIPPED
 from streamgauge.bench.answers.systems import askable, require_askable
 from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_rules import Release
+from streamgauge.bench.compare.release_rules import OneSide, Release
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell, ready
@@ -39,7 +39,17 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_CATCHUP, RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
 from streamgauge.records.answers import MODES, FeatureAbility
 from streamgauge.records.judgement import RELEASE_CHECK, Judgement, ReleaseVerdict
-from streamgauge.records.release import Beside, Reason, ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, Side
+from streamgauge.records.registry import outputs_of
+from streamgauge.records.release import (
+    Beside,
+    JudgedSeries,
+    Reason,
+    ReleaseAnswer,
+    ReleaseCheck,
+    ReleaseManifest,
+    Repetition,
+    Side,
+)
 from streamgauge.records.result import Result
 
 log = logging.getLogger("streamgauge")
@@ -73,8 +83,9 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
         delete_log(directory / name)
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
     with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
-        release = one.run(token)
-    return one.publish(release, one.beside() if release.series else ())
+        reasons, series = one.run(token)
+    beside, more = one.beside() if series else ([], [])
+    return one.publish(release_rules.decide([*reasons, *more], series), beside)
 
 
 class _Check:
@@ -91,14 +102,15 @@ class _Check:
         self.repetitions: list[Repetition] = []
         self.versions: dict[str, dict[str, str]] = {}
 
-    def run(self, token: int) -> Release:
+    def run(self, token: int) -> tuple[list[Reason], list[JudgedSeries]]:
+        """The reasons from answers and outputs, and the series; none of these if answers are worse."""
         reasons = self._answers()
         if any(reason.state == "failed" for reason in reasons):
-            return release_rules.decide(reasons, [])
+            return reasons, []
         with self._drivers:
             return self._judged(reasons, token)
 
-    def _judged(self, reasons: list[Reason], token: int) -> Release:
+    def _judged(self, reasons: list[Reason], token: int) -> tuple[list[Reason], list[JudgedSeries]]:
         ladders = sorted({metric == RELEASE_RATE for metric in self.settings.tolerance})
         for cell, ladder in product(self.pairs, ladders):
             self._rounds(cell, self.settings.repetitions, token, ladder=ladder)
@@ -112,7 +124,7 @@ class _Check:
                     self._rounds(cell, self.settings.reruns, token, ladder=ladder)
             wrong = release_rules.outputs(self.repetitions)
             series = release_rules.series(self.repetitions, self.settings.tolerance)
-        return release_rules.decide([*reasons, *wrong], series)
+        return [*reasons, *wrong], series
 
     # -- answers
 
@@ -220,20 +232,20 @@ class _Check:
         # one that patience has ended took as long at least: without a figure it would not count as slow
         return caught if caught.live_s is not None else caught.model_copy(update={"live_s": section.most_s})
 
-    # -- figures that decide nothing
+    # -- measurements whose figures decide nothing, and whose answers do
 
-    def beside(self) -> tuple[Beside, ...]:
+    def beside(self) -> tuple[list[Beside], list[Reason]]:
         """Measures once, of each side, what the file asks for beside; each measurement takes the lock itself."""
-        return tuple(
-            figure
-            for pair, name in product(self.pairs, self.settings.beside)
-            for figure in release_rules.beside(
-                ".".join(pair), self._once(pair, "baseline", name), self._once(pair, "candidate", name)
-            )
-        )
+        figures: list[Beside] = []
+        reasons: list[Reason] = []
+        for pair, name in product(self.pairs, self.settings.beside):
+            cell, old, new = ".".join(pair), self._once(pair, "baseline", name), self._once(pair, "candidate", name)
+            figures += release_rules.beside(cell, old, new)
+            reasons += release_rules.beside_outputs(cell, name, old, new)
+        return figures, reasons
 
-    def _once(self, pair: tuple[str, str], side: Side, name: str) -> list[Result]:
-        """The figures of a measurement of one side, at the rate of the check; none, with a warning, if it cannot be."""
+    def _once(self, pair: tuple[str, str], side: Side, name: str) -> OneSide:
+        """Measures one side, at the rate of the check."""
         section = self.benchmark.sections[name]
         if isinstance(section, RatedSection):
             section = section.model_copy(update={"rate": self.settings.rate})
@@ -241,16 +253,17 @@ class _Check:
         cell = Cell(experiment=pair[0], workload=pair[1], system=self.systems[side])
         cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
         log.info("%s, %s: %s", cell.name, side, name)
+        shutil.rmtree(cell_run.run_directory, ignore_errors=True)
+        problem, outputs = "", dict[str, bool | None]()
         try:
-            if section.searches:
-                measure("search", cell_run)
-            measure(name, cell_run)
-            return [one for one in results.read(cell_run.run_directory) if one.metric.startswith(f"{name}_")]
-        except UserError as problem:
-            log.warning("%s, %s: %s", cell.name, side, problem)
-            return []
-        finally:
-            shutil.rmtree(cell_run.run_directory, ignore_errors=True)
+            for one in ("search", name) if section.searches else (name,):
+                measure(one, cell_run)
+                outputs |= outputs_of(cell_run.directory, one)
+        except (UserError, Outage) as error:  # the verdict on what was measured is not lost
+            log.warning("%s, %s: %s", cell.name, side, error)
+            problem = str(error)
+        figures = [one for one in results.read(cell_run.run_directory) if one.metric.startswith(f"{name}_")]
+        return OneSide(figures, outputs, problem)
 
     # -- what remains
 

@@ -1,15 +1,20 @@
-"""Lines of a night's report on what the run's stages left: failures, and delays that a stream has outgrown."""
+"""Lines of a night's report on what its stages left: failures, wrong answers, missing figures, outgrown delays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from streamgauge.app.nights.reruns import Subject, is_rerun
+from streamgauge.app.nights.series import Series
+from streamgauge.base.words import first_of
+from streamgauge.bench.answers import functional
 from streamgauge.bench.measure import advice
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import Benchmark
 from streamgauge.records.night import NightLine
+from streamgauge.results.report.run_records import Records
 from streamgauge.streams.advice import words
 
 
@@ -21,6 +26,39 @@ def failures(run: Path, missing: Sequence[str]) -> Iterator[NightLine]:
         yield NightLine("failed", " ".join(name), stage.error or "did not finish")
     if not failed:  # otherwise they are missing because of the failed ones
         yield from (NightLine("failed", name, "never started") for name in missing)
+
+
+def changed_answers(series: Sequence[Series], run_id: str) -> Iterator[NightLine]:
+    """Yields a line for each answer of the suite that was another one, or right, before this run."""
+    for one in series:
+        for before, after in functional.broken(one.head.metric, one.points):
+            if after.run_id == run_id:
+                why = f" ({after.reason})" if after.reason else ""
+                yield NightLine("error", one.name, functional.said(one.head.metric, before, after) + why)
+
+
+def wrong(benchmark: Benchmark, store: Store, run_id: str) -> Iterator[NightLine]:
+    """Yields a line for each part of the measurements of a cell whose answers were wrong."""
+    for record in Records(benchmark, store, run_id).cells:
+        name = " ".join([benchmark.name, *record.cell.model_dump().values()])
+        yield from (NightLine("error", f"{name} {part}", "the answers were wrong") for part in record.wrong)
+
+
+def missing(series: Sequence[Series], run_id: str, differs: Callable[..., str]) -> Iterator[NightLine]:
+    """Yields a line for figures that this run has not, though the last one that had them had the same settings.
+
+    differs: says of a run, a subject, and `others` (see `edited`) whether settings differ.
+    """
+    names: dict[tuple[str, Subject, str, str, bool], list[str]] = {}
+    for one in series:
+        if one.sound and all(point.run_id != run_id for point in one.sound):
+            reasons = [f"void: {point.reason}" for point in one.points if point.run_id == run_id] or ["not measured"]
+            key = (one.head.benchmark, one.subject, one.sound[-1].run_id, reasons[-1], not is_rerun(one.head.metric))
+            names.setdefault(key, []).append(one.head.metric)
+    for (benchmark, subject, before, why, others), metrics in names.items():
+        if not differs(before, subject, others=others):
+            said = f"{first_of(metrics)}: {why}; {before} had {'it' if len(metrics) == 1 else 'them'}"
+            yield NightLine("missing", f"{benchmark} {subject.name}", said)
 
 
 def outgrown(benchmark: Benchmark, store: Store, run: Path) -> Iterator[NightLine]:

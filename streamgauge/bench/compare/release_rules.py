@@ -33,8 +33,21 @@ POWER = 0.9
 #: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unchecked": 1, "not run": 1, "unsupported": 2, "wrong": 3}
 
+#: units of figures that are exact without an interval: they count
+_COUNTS = ("trials",)
+_SAID = {True: "correct", False: "wrong", None: "not compared"}
+
 #: of how many subjects of one reason the names are said
 _NAMED = 4
+
+
+@dataclass(frozen=True)
+class OneSide:
+    """A measurement that stands beside, of one side: its figures, and whether the answers of each part were right."""
+
+    figures: Sequence[Result] = ()
+    outputs: Mapping[str, bool | None] = field(default_factory=dict)
+    problem: str = ""  # why it was not measured
 
 
 @dataclass(frozen=True)
@@ -131,6 +144,28 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
             why = "its output was compared with no independent answer"
             reasons.setdefault((one.cell, one.side), Reason("output", "open", f"{one.cell}, {one.side}", why))
     return list(reasons.values())
+
+
+def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) -> list[Reason]:
+    """Reasons for answers of a measurement that stands beside: those that only the candidate has wrong are no-go.
+
+    They are judged as answers of the suite, but those that were not compared with one side leave the check open.
+    """
+    reasons = [
+        Reason("output", "open", f"{cell}, {side}", f"{name} was not measured: {one.problem}")
+        for side, one in (("baseline", baseline), ("candidate", candidate))
+        if one.problem
+    ]
+    for part in {**baseline.outputs, **candidate.outputs}:
+        old, new = (
+            _SAID[one.outputs[part]] if part in one.outputs else "not measured" for one in (baseline, candidate)
+        )
+        state: State = "failed" if new == "wrong" else "note" if new == "correct" else "open"
+        if old != new:
+            reasons.append(Reason("output", state, f"{cell} {part}", f"{old} → {new}"))
+        elif new != "correct":
+            reasons.append(Reason("output", "note", f"{cell} {part}", f"{new} with both"))
+    return reasons
 
 
 def not_asked(engines: Iterable[str]) -> list[Reason]:
@@ -256,25 +291,29 @@ def suspects(judged: Iterable[JudgedSeries]) -> list[tuple[str, bool]]:
     return list(dict.fromkeys((one.cell, one.metric == RELEASE_RATE) for one in judged if one.state != "passed"))
 
 
-def beside(cell: str, baseline: Iterable[Result], candidate: Iterable[Result]) -> list[Beside]:
+def beside(cell: str, baseline: OneSide, candidate: OneSide) -> list[Beside]:
     """Figures of both sides, each from one measurement of it."""
-    before, after = ({one.metric: one for one in side} for side in (baseline, candidate))
+    before, after = ({one.metric: one for one in side.figures} for side in (baseline, candidate))
     return [_beside(cell, metric, before.get(metric), after.get(metric)) for metric in {**before, **after}]
 
 
 def _beside(cell: str, metric: str, old: Result | None, new: Result | None) -> Beside:
     before, after = (_spread(one) for one in (old, new))
+    unit = next(one.unit for one in (old, new) if one)
     said = "one of them has no interval"
     if before is None or after is None:
         reasons = (one.reason for one in (old, new) if one and one.reason and _spread(one) is None)
         said = "; ".join(dict.fromkeys(reasons)) or "one side has none"
-    elif before.interval and after.interval:
-        (low, high), (least, most) = before.interval, after.interval
-        said = "higher" if least > high else "lower" if most < low else "no difference that shows"
     elif before.value == after.value and not (before.interval or after.interval):
         said = "the same"
-    units = [one.unit for one in (old, new) if one]
-    return Beside(cell=cell, metric=metric, unit=units[0], baseline=before, candidate=after, said=said)
+    elif (old_ends := _ends(before, unit)) and (new_ends := _ends(after, unit)):
+        (low, high), (least, most) = old_ends, new_ends
+        said = "higher" if least > high else "lower" if most < low else "no difference that shows"
+    return Beside(cell=cell, metric=metric, unit=unit, baseline=before, candidate=after, said=said)
+
+
+def _ends(one: Spread, unit: str) -> tuple[float, float] | None:
+    return (one.value, one.value) if unit in _COUNTS else one.interval
 
 
 def _spread(one: Result | None) -> Spread | None:

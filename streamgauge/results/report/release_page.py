@@ -90,7 +90,7 @@ def _series(check: ReleaseCheck) -> Section:
 def _beside(check: ReleaseCheck) -> Section:
     lead = (
         "Figures of other measurements, one of each side. They decide nothing: the sides were not in turns, and fresh "
-        "processes differ. Higher or lower: the 90\u202f% intervals do not meet."
+        "processes differ. Higher or lower: the 90\u202f% intervals do not meet. Their answers are among the reasons."
     )
     rows: list[list[Cell]] = [
         [one.cell, one.metric, one.unit, one.shown(one.baseline), one.shown(one.candidate), one.said]

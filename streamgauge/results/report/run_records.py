@@ -20,13 +20,12 @@ from streamgauge.catalog.run_summary import LATENCY
 from streamgauge.catalog.stages import needed_before, stage_of, stages_of
 from streamgauge.config import Benchmark, Cell, Experiment
 from streamgauge.records.advice import Advice
-from streamgauge.records.answered import Answered
 from streamgauge.records.answers import AnswerLine, HardQueries
 from streamgauge.records.claim import Claim
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
-from streamgauge.records.registry import record_of
+from streamgauge.records.registry import outputs_of
 from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
 from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import profile_key, stream_key
@@ -128,7 +127,7 @@ class CellRecord:
     @cached_property
     def outputs(self) -> dict[str, bool | None]:
         """Maps each part of the measurements to whether its answers were right; None: they were not compared."""
-        search = {"search": self.search.correct} if self.search and self.search.trials else {}
+        search = {part or "search": right for part, right in self.search.outputs.items()} if self.search else {}
         latency = {f"latency ({load_of(run)})": run.correct for run in self.latency}
         return {**search, **latency, **self.further_outputs}
 
@@ -279,14 +278,12 @@ class Records:
             if name in ("search", "latency") or not (is_done or name in MEASUREMENTS.built_in):
                 continue
             try:
-                model = record_of(name)
-                run = self.of_cell(cell, name, model) if issubclass(model, Answered) else None
-                parts = run.outputs if run else {}
+                read = partial(outputs_of, self.directory / "cells" / cell.name, name)
+                outputs |= self._sound(read) or {}
             except Exception as problem:
-                parts = {"": None}
+                outputs[name] = None
                 if not isinstance(problem, UserError):  # the section on the cell has that one
                     self.damaged.append(f"{name}: its package's record fails: {type(problem).__name__}: {problem}")
-            outputs |= {f"{name} ({part})" if part else name: correct for part, correct in parts.items()}
         return outputs
 
     def of_cell(self, cell: Cell, name: str, model: type[R]) -> R | None:

@@ -9,10 +9,11 @@ from pydantic import Field
 
 from streamgauge.config import Cell
 from streamgauge.config.systems import Semantics
+from streamgauge.records.answered import Answered
 from streamgauge.records.claim import Claim
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.loss import Loss
-from streamgauge.records.record import Part, Record
+from streamgauge.records.record import Part
 from streamgauge.stats.batch_cost import BatchCost
 
 Constraint = Literal["age", "batch cap", "queue memory", "system", "driver's ceiling"]
@@ -99,7 +100,7 @@ class Declared(Semantics):
     state: str | None = None
 
 
-class SearchAnswer(Record):
+class SearchAnswer(Answered):
     """Content of search.json. A figure is None where the claim allows none, or where it was not measured."""
 
     cell: Cell | None = None
@@ -131,3 +132,7 @@ class SearchAnswer(Record):
     long_runs: tuple[LongRun, ...] = ()
     compared: tuple[Comparison, ...] = ()  # with the first cell of its process
     claim: Claim | None = None
+
+    @property
+    def outputs(self) -> dict[str, bool | None]:
+        return {"": self.correct} if self.trials else {}
