@@ -90,7 +90,7 @@ def with_room(benchmark: Benchmark, system: System, seconds: float) -> Benchmark
 
 def why_not(benchmark: Benchmark, capabilities: Capabilities, fault: Kind) -> str:
     """Says why a fault cannot be measured; empty if it can."""
-    if fault == "cut" and benchmark.replay.remote:
+    if fault == "cut" and benchmark.replay.remote and not capabilities.cuts_itself:
         return "the link to drivers at replay.remote is not ours to cut"
     return spared(capabilities, fault)
 
@@ -102,7 +102,7 @@ def struck(
     bound_s = bench.plan.search.max_age.seconds
     for number, at_s in enumerate(instants(section, fault), 1):
         log.info("%s %d of %d at %.6g events/s", fault, number, section.repeats, rate)
-        strike = Strike(fault, at_s, section.cut_seconds)
+        strike = Strike(fault, at_s, section.cut_seconds, cuts_itself=bench.capabilities.cuts_itself)
         until = partial(is_over, strike, bound_s)
         yield strike, bench.trial(rate, section.seconds, token=token, strike=strike, until=until)
 
