@@ -31,7 +31,8 @@ from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job
 from streamgauge.bench.engines.job.own_topics import OwnTopics
 from streamgauge.bench.engines.job.running import Publishing
-from streamgauge.bench.engines.job.settings import JobSettings, filled
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.job.templates import filled
 from streamgauge.bench.publish.progress import Checkpoint, Progress, Reached
 from streamgauge.bench.publish.publisher import kept_columns
 from streamgauge.streams.kafka.records import objects

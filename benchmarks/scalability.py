@@ -16,6 +16,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -104,7 +106,9 @@ def turned(law: tuple[float, float], sizes: Sequence[int], blocks: int, seed: in
         process.turn_to(known.on(cpus), 1)
         return Window(1, step.purpose, step.rows, process.hold(step.rows, step.enough))
 
-    found = measure_parts(sizes, blocks, seed, settings, Limits(), whole, measure)
+    found = measure_parts(
+        sizes, blocks, seed, settings, Limits(), whole, lambda cpus: nullcontext(partial(measure, cpus))
+    )
     return [(one.cpus, one.estimate.rate_events_per_s) for one in found if one.estimate]
 
 

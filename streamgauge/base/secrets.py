@@ -23,6 +23,8 @@ _NAME = re.compile(rf"(^|[^a-z])({_WORDS})s?([^a-z]|$)|password|secret|(api|acce
 _ABOUT = re.compile(r"(variable|from_env|enabled|provider|providers|file|path|location|type|class|algorithm|url|uri)$")
 #: keys below which every value may be a secret, whatever its name
 PLACES = ("environment", "options", "arguments")
+#: keys whose values are commands, with their arguments: of a job, and of the faults that it declares
+_COMMANDS = ("command", "kill", "start", "restart", "cut", "heal", "rescale")
 #: keys whose values name environment variables
 _VARIABLES = ("headers_from_env",)
 #: a value that only refers to where the secret is: ${VARIABLE}, Spark's ${env:VARIABLE}, a place of a job's command
@@ -73,7 +75,7 @@ def _masked(value: object, key: str, inside: bool, hidden: list[str]) -> Any:
             return dict(value)
         return {name: _masked(one, str(name), inside or named, hidden) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        if key == "command" and not inside and all(isinstance(one, str) for one in value):
+        if key in _COMMANDS and not inside and all(isinstance(one, str) for one in value):
             return _arguments(value, hidden)
         return [_masked(one, key, inside, hidden) for one in value]
     if value is None or isinstance(value, bool) or not (isinstance(value, str) or inside or named):

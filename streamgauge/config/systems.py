@@ -119,6 +119,14 @@ class System(Model):
         return 0.0
 
     @property
+    def away_s(self) -> Mapping[str, float]:
+        """Seconds that it is usually away after a fault, by the fault's name; a fault that is not named is as a start.
+
+        They only estimate how long a measurement takes.
+        """
+        return {}
+
+    @property
     def state(self) -> str | None:
         """Kind of state store, in words; None if nobody has declared it."""
         return None

@@ -117,15 +117,17 @@ def carried(cores: float, one_core: float, contention: float, coherency: float) 
 def fit(points: Sequence[tuple[float, float]]) -> Law | Refused:
     """Fits the law to (cores, events/s), one or several for each number of cores."""
     if not all(0 < one < math.inf for point in points for one in point):
-        return Refused("a number of cores or a rate is not a number above 0")
+        return Refused("a size or a rate is not a number above 0")
     cores, rates = (np.array([point[place] for point in points], dtype=float) for place in (0, 1))
     sizes = np.unique(cores)
     if sizes.size < LEAST_SIZES:
-        return Refused(f"{sizes.size} numbers of cores were measured, at least {LEAST_SIZES} are needed")
+        return Refused(f"{sizes.size} sizes were measured, at least {LEAST_SIZES} are needed")
     if sizes[0] < 1:
         return Refused(f"{sizes[0]:g} of a core: a quota below one core measures throttling, not scaling")
     if sizes[-1] < LEAST_SPAN * sizes[0]:
-        return Refused(f"{sizes[0]:g} to {sizes[-1]:g} cores: the largest must be {LEAST_SPAN:g} times the smallest")
+        return Refused(
+            f"sizes from {sizes[0]:g} to {sizes[-1]:g}: the largest must be {LEAST_SPAN:g} times the smallest"
+        )
     shape, seen = _shape(cores), cores / rates
     weight = seen
     for _ in range(_ROUNDS):  # the error is relative to the law's value, which the last round knows best

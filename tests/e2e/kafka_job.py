@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from io import BytesIO
@@ -18,6 +19,8 @@ if fault == "ends":
     sys.exit("Traceback follows\n  no such table: flights")
 if fault == "never reads":
     time.sleep(600)
+while fault == "supervises":  # it starts its worker again when that dies
+    subprocess.run([sys.executable, *sys.argv[:-1], "worker"])
 #: seconds that versions of it take for a hand-over
 pause = {"1.0": 0.2, "1.1": 0.2, "1.2": 0.7, "commits first": 0.3}.get(fault, 0)
 settings = {"bootstrap.servers": bootstrap}
@@ -25,7 +28,7 @@ if "JOB_USER" in os.environ:
     settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
     settings |= {"sasl.username": os.environ["JOB_USER"], "sasl.password": os.environ["JOB_PASSWORD"]}
 reading = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-if fault.startswith("dies once: ") or fault in ("static", "commits first"):
+if fault.startswith("dies once: ") or fault in ("static", "worker", "commits first"):
     reading["group.instance.id"] = "0"  # the next one takes its place at once
 consumer = Consumer(settings | reading)
 producer = Producer(settings | {"linger.ms": 5})

@@ -96,6 +96,27 @@ def test_a_job_goes_on_from_its_own_offsets(tmp_path: Path, broker: Broker) -> N
     assert (trial.valid, trial.correct, trial.wrong) == (True, True, ""), kill.sentence
 
 
+def test_a_job_takes_the_faults_whose_commands_it_declares(tmp_path: Path, broker: Broker) -> None:
+    """A stopped worker reaches its broker as little as one whose network is cut."""
+
+    def send(signal: str) -> list[str]:
+        return ["pkill", signal, "-f", "{group} worker"]
+
+    job = job_of(broker, "supervises")
+    again = [*job["command"][:-1], "static"]
+    job["faults"] = {"restart": send("-KILL"), "cut": send("-STOP"), "heal": send("-CONT"), "start": again}
+    job["faults"]["kill"] = ["pkill", "-KILL", "-f", "{group}"]
+    kill, restart, cut, rescale = suffered(
+        tmp_path, job, {"seconds": 30, "cut_seconds": 4, "faults": FAULTS}, {"query": "passthrough"}
+    )
+    assert rescale.unmeasurable.endswith("is declared by faults.rescale")
+    for one in (kill, restart, cut):
+        [trial] = one.trials
+        assert (trial.valid, trial.correct, trial.wrong) == (True, True, ""), (one.sentence, trial.reason)
+        assert trial.back_s is not None
+    assert cut.trials[0].taken_again_s == pytest.approx(4, abs=1.5)
+
+
 def test_a_job_that_commits_before_it_answers_is_caught(tmp_path: Path, broker: Broker) -> None:
     """Three kills hardly miss the 0.3 s of each 0.35 s in which it has committed and not answered."""
     section = {"seconds": 30, "repeats": 3, "faults": ["kill"]}

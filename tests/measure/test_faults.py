@@ -44,12 +44,14 @@ def test_the_course_after_a_strike() -> None:
 class _Killed:
     """Notes what is asked of it; it does not come up again if `problem` is set."""
 
-    def __init__(self, problem: Exception | None = None) -> None:
+    def __init__(self, problem: Exception | None = None, struck: Exception | None = None) -> None:
         self.asked: list[str] = []
-        self._problem = problem
+        self._problem, self._struck = problem, struck
 
     def strike(self, fault: str) -> None:
         self.asked.append(fault)
+        if self._struck is not None:
+            raise self._struck
 
     def rescale(self) -> None:
         self.asked.append("rescale")
@@ -72,6 +74,13 @@ def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_com
     assert strike.resumed_s is not None
     Strike("rescale", 0.5)(cast(Adapter, system), Path(), status)
     assert system.asked[3:] == ["rescale", "pin"]
+    own = _Killed()
+    Strike("cut", 0.5, 0.01, cuts_itself=True)(cast(Adapter, own), Path(), status)
+    assert own.asked == ["cut", "resume"], "it cuts and mends its own network"
+    strike = Strike("restart", 0.5)
+    with pytest.raises(Ended, match=r"^the fault restart was not brought about: no worker$"):
+        strike(cast(Adapter, _Killed(struck=UserError("no worker"))), Path(), status)
+    assert strike.failure == "", "the system has not failed"
     for problem in (UserError("no port"), OSError(98, "Address already in use")):
         strike = Strike("kill", 0.5)
         with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$") as ended:

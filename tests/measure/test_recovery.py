@@ -274,13 +274,14 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     ).write(cell_run.directory / "recovery.json")  # fmt: skip
     keep(cell_run, void, {})
     figures = {one.metric: one.text for one in results.read(cell_run.run_directory)}
-    assert figures.pop("recovery_kill_wrong") == "1 trials"
+    counts = {"wrong": "1 trials", "lost": "1,200 answers", "doubled": "0 answers"}
+    assert {name: figures.pop(f"recovery_kill_{name}") for name in counts} == counts
     assert set(figures.values()) == {f"—  void: {why}"}
-    assert len(figures) == 3
+    assert len(figures) == 4
     keep(cell_run, few, {})
     with (tmp_path / "out").open("w") as out:
         summary.show_figures(bench.benchmark, bench.store, RunLog(cell_run.run_directory), Console(file=out))
-    assert "e.all.known: recovery_cut_peak_age 3 s; 2 of 3 trials count\n" in (tmp_path / "out").read_text()
+    assert "e.all.known: recovery_cut_peak_age 3 s (3 to 3); 2 of 3 trials count\n" in (tmp_path / "out").read_text()
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
     costs, trials = [block for block in shown if isinstance(block, Table)]
@@ -339,8 +340,8 @@ def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:
 def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
     bench, usual = bench_of(tmp_path, {"seconds": 40}), timing.USUAL
     assert "recovery" in [stage.name for stage in stages_of(bench.benchmark)]
-    before_s, cut_s, other_s = 2 * usual.start_s, 10 + 2 + 3.5, 10 + usual.start_s + 3.5
-    expected_s = pytest.approx(before_s + 3 * (cut_s + 2 * other_s))
+    away_s = {"kill": 2, "restart": usual.start_s, "cut": 2}
+    expected_s = pytest.approx(2 * usual.start_s + 3 * sum(10 + one + 3.5 for one in away_s.values()))
     assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) == expected_s
     assert "recovery" not in [stage.name for stage in stages_of(write_bench(tmp_path).benchmark)]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,19 @@ from streamgauge.bench.driver.system import Capabilities, Share
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.checks import check_names
 from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, disorder_in_cpus, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
 from streamgauge.bench.measurements.scaling.stage import carried_of, record_of, sentence_of
 from streamgauge.bench.measurements.search.record import Estimate, ProcessEstimate, SearchAnswer
 from streamgauge.bench.measurements.search.stage import publish
-from streamgauge.bench.search.parts import GIVE_UP, Point, measure_parts, order, steps
+from streamgauge.bench.search.parts import GIVE_UP, Point, Visit, measure_parts, order, steps
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Cell, Search
 from streamgauge.config.benchmark import Overrides
+from streamgauge.config.changing import with_setting
 from streamgauge.records.measurement import Batch, Limits, Window
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Chart, Hole, Note, Table, Tiles, plain
@@ -87,7 +91,7 @@ def test_the_cpus_of_a_running_process_change_between_windows(tmp_path: Path, mo
     run = measured(bench)
     assert [one.cpus for one in run.points] == [1, 4]
     follow_the_law(run, rel=0.2)
-    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    assert run.refused == "2 sizes were measured, at least 4 are needed"
     assert run.need is not None
     assert (run.need.by, run.need.cpus) == ("points", 4)
     lines = {one["metric"]: one["value"] for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
@@ -119,7 +123,7 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
     assert (contention["value"], contention["samples"]) == (run.law.contention.value, 8)
     assert lines["scaling_cores_for_20000_per_s"]["value"] == 3
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
-    [tiles] = [block for block in shown if isinstance(block, Tiles) and block.tiles[0][0] == "rate on 8\u00a0CPUs"]
+    [tiles] = [block for block in shown if isinstance(block, Tiles) and block.tiles[0][0] == "rate on 8 CPUs"]
     values = {label: value for label, value, _ in tiles.tiles}
     assert values["CPUs for 20\u202f000\u00a0events/s"] == "3"
     assert values["answers"] == "not compared"
@@ -127,6 +131,91 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
     assert [plain(line[0]) for line in table.rows] == ["1", "2", "4", "8"]
     [chart] = [block for block in shown if isinstance(block, Chart) and block.title.startswith("Rate on parts")]
     assert [trace["name"] for trace in chart.figure["data"]] == ["measured", "as one CPU each", "the law"]
+
+
+def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "CHECK_S", 1.0)
+    bench = bench_of(tmp_path, setting="parallelism", values=[4, 1], blocks=2, demand=15_000)
+    starts, start = list[int](), KnownSystem.start
+
+    def started(system: KnownSystem) -> None:
+        starts.append(system._wired.parallelism)
+        start(system)
+
+    monkeypatch.setattr(KnownSystem, "start", started)
+    run = measured(bench)
+    visits = [value for block in range(2) for value in order([1, 4], block, 1)]
+    assert starts == [*visits, 1], "the last one answers"
+    assert (run.kind, run.setting, [one.cpus for one in run.points]) == ("setting", "parallelism", [1, 4])
+    follow_the_law(run, rel=0.2)
+    assert run.refused == "2 sizes were measured, at least 4 are needed"
+    assert run.need is not None
+    assert (run.need.by, run.need.cpus) == ("points", 4)
+    assert run.checked is not None
+    assert run.checked.outcome == "sustainable", run.checked.reason
+    assert disorder_in_cpus([run, run]) == {}, "parallelism is no CPU"
+    lines = {one["metric"]: one["value"] for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
+    assert {name: value for name, value in lines.items() if name.startswith("scaling_")} == {
+        "scaling_rate_at_parallelism_1": run.points[0].rate_events_per_s,
+        "scaling_efficiency_at_parallelism_1": 1.0,
+        "scaling_rate_at_parallelism_4": run.points[1].rate_events_per_s,
+        "scaling_efficiency_at_parallelism_4": run.points[1].efficiency,
+        "scaling_parallelism_for_15000_per_s": 4,
+    }
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [tiles] = [block for block in shown if isinstance(block, Tiles) and "parallelism" in block.tiles[0][0]]
+    assert [label for label, *_ in tiles.tiles] == [
+        "rate with parallelism 4", "efficiency with parallelism 4", "parallelism for 15\u202f000\u00a0events/s",
+        "answers",
+    ]  # fmt: skip
+    [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Values")]
+    assert (table.columns[0], [plain(line[0]) for line in table.rows]) == ("parallelism", ["1", "4"])
+    [chart] = [block for block in shown if isinstance(block, Chart) and block.title == "Rate over parallelism"]
+    assert [trace["name"] for trace in chart.figure["data"]] == ["measured", "in proportion"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("paralelism", 2, "scaling.setting: found 'paralelism', allowed for systems.known: capacity, delay, "),
+        ("engine", 2, "scaling.setting: found 'engine', allowed for systems.known: capacity, delay, "),
+        ("contention", 2, "systems.known.contention: found 1, allowed: below 1"),
+    ],
+)
+def test_a_setting_that_a_system_has_not_is_one_line(tmp_path: Path, setting: str, value: int, why: str) -> None:
+    benchmark = bench_of(tmp_path, setting=setting, values=[1, value]).benchmark
+    with pytest.raises(UserError) as caught:
+        check_names(benchmark)
+    assert str(caught.value).startswith(why)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("engine", "keys", "setting", "changed"),
+    [
+        ("flink", {}, "parallelism", {"parallelism": 3}),
+        ("flink", {}, "memory", {"memory": "3g"}),
+        ("flink", {"conf": {"a": "b"}}, "conf.c.d", {"conf": {"a": "b", "c.d": "3"}}),
+        ("spark", {}, "master", {"master": "local[3]"}),
+        ("spark", {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
+        ("spark", {"master": "spark://10.0.0.1:7077"}, "master", None),
+        ("job", {"bootstrap": "b:1", "command": ["r"]}, "environment.WORKERS", {"environment": {"WORKERS": "3"}}),
+    ],
+)
+def test_a_number_is_changed_where_a_setting_has_one(
+    tmp_path: Path, engine: str, keys: dict[str, Any], setting: str, changed: dict[str, Any] | None
+) -> None:
+    benchmark = write_bench(tmp_path, systems=[{"name": "known", "engine": engine, **keys}]).benchmark
+    if changed is None:
+        with pytest.raises(UserError, match=r"found 'master', allowed for systems\.known: trigger, batch_rows, mem"):
+            with_setting(benchmark, "known", setting, 3)
+        return
+    system = benchmark.system("known")
+    assert with_setting(benchmark, "known", setting, 3).system("known") == system.model_copy(update=changed)
+
+
+def test_partitions_are_those_of_the_replay(tmp_path: Path) -> None:
+    assert with_setting(write_bench(tmp_path).benchmark, "known", "replay.partitions", 3).replay.partitions == 3
 
 
 @pytest.mark.prove
@@ -141,7 +230,7 @@ def test_a_run_that_was_killed_leaves_nothing_and_is_measured_again(tmp_path: Pa
     cell, _ = killed_and_measured_again(bench, "scaling", on_half_a_cpu)
     run = ScalingRun.read(cell / "scaling.json")
     assert [len(one.blocks) for one in run.points] == [2, 2]
-    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    assert run.refused == "2 sizes were measured, at least 4 are needed"
 
 
 def test_what_cannot_be_given_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +269,13 @@ def test_what_cannot_be_given_is_said_before_anything_starts(tmp_path: Path, mon
         ({"quotas": [0, 1]}, "scaling.quotas"),
         ({"quotas": [1e-7, 1]}, "scaling.quotas.0: found 1e-07, allowed: at least 0.01"),
         ({"cost": {"core_hour": -1}}, "scaling.cost.core_hour"),
+        ({"values": [1, 2]}, "scaling: give setting and values, both of them or none"),
+        ({"setting": "a", "values": [1, 2], "cores": [1, 2]}, "scaling: found both cores and values, allowed: one"),
+        ({"setting": "a", "values": [1, 1]}, "scaling: values: found a number twice, allowed: each once"),
+        (
+            {"setting": "a", "values": [1, 2], "cost": {"core_hour": 1}},
+            "scaling: cost: found with setting, allowed",
+        ),
     ],
 )
 def test_a_section_that_makes_no_sense_is_refused(tmp_path: Path, section: dict[str, Any], why: str) -> None:
@@ -192,6 +288,9 @@ def test_four_points_fit_into_ten_minutes_and_a_first_look_has_two_blocks(tmp_pa
     benchmark = bench.benchmark
     assert [stage.name for stage in stages_of(benchmark)][-3:] == ["latency", "scaling", "report"]
     assert timing.stage_seconds(BY_NAME["scaling"], benchmark, timing.USUAL) < 600
+    afresh = write_bench(tmp_path, scaling={"setting": "parallelism", "values": [1, 2]}, search={"warmup_seconds": 75})
+    visit_s, longest_s = 2 * timing.USUAL.start_s + 0.8 * 75, timing.scaling_seconds(afresh.benchmark)
+    assert 7 * visit_s < timing.stage_seconds(BY_NAME["scaling"], afresh.benchmark, timing.USUAL) < longest_s
     quick = Overrides(quick=True).apply(benchmark)
     assert quick.scaling is not None
     assert quick.scaling.blocks == 2
@@ -204,6 +303,11 @@ def test_each_block_has_all_parts_once_in_an_order_of_its_own() -> None:
     assert all(sorted(one) == list(parts) for one in orders)
     assert len({tuple(one) for one in orders}) > 3
     assert orders == [order(parts, block, 1) for block in range(6)] != [order(parts, block, 2) for block in range(6)]
+
+
+def visits(window: Callable[[float, Hold], Window]) -> Visit:
+    """Visits that only carry windows out."""
+    return lambda cpus: nullcontext(partial(window, cpus))
 
 
 def window(cpus: float, step: Hold) -> Window:
@@ -220,7 +324,7 @@ def test_a_point_is_fitted_to_small_and_large_batches_of_the_rate_that_is_expect
         asked.append((cpus, step.rows))
         return window(cpus, step)
 
-    points = measure_parts((0.5, 1.0), 2, 1, settings, Limits(), WHOLE, noted)
+    points = measure_parts((0.5, 1.0), 2, 1, settings, Limits(), WHOLE, visits(noted))
     assert sorted({(one.block, one.cpus) for one in points}) == [(0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)]
     for one in points:
         assert one.estimate is not None
@@ -248,13 +352,13 @@ def test_invalid_windows_are_measured_again_and_end_the_turns_where_nothing_is_v
         asked.append(cpus)
         return Window(1, "ladder", step.rows, (), "the system died")
 
-    points = measure_parts((0.5, 1.0), 9, 1, Search(), Limits(), WHOLE, broken)
+    points = measure_parts((0.5, 1.0), 9, 1, Search(), Limits(), WHOLE, visits(broken))
     assert [one.reason for one in points] == ["the system died"] * GIVE_UP
     assert len(asked) == 2 * GIVE_UP
     parts = [carried_of(points, cpus, (0.5, 1.0)) for cpus in (0.5, 1.0)]
     assert all(one == Carried(cpus=one.cpus, reason="the system died") for one in parts)
     run = record_of("p", Scaling(quotas=(0.5, 1.0), demand=10.0), parts, 0.0)
-    assert sentence_of(run) == "events/s: nothing; no law: 0 numbers of cores were measured, at least 4 are needed"
+    assert sentence_of(run) == "events/s: nothing; no law: 0 sizes were measured, at least 4 are needed"
     assert run.need is not None
     assert run.need.cpus is None
 
@@ -284,7 +388,7 @@ def test_a_part_that_lacks_a_block_says_so(tmp_path: Path) -> None:
     bench, parts = bench_of(tmp_path, cores=[1, 2], blocks=2), (1.0, 2.0)
     cell_run, points = searched(bench), [*point(1.0, 100, 100), *point(2.0, 180)]
     run = record_of("p", Scaling(cores=(1, 2), blocks=2), [carried_of(points, one, parts) for one in parts], 0.0)
-    assert sentence_of(run).startswith("events/s: 100 on 1, 180 on 2 (1 of 2 blocks counts); no law: ")
+    assert sentence_of(run).startswith("events/s: 100 on 1 CPU, 180 on 2 CPUs (1 of 2 blocks counts); no law: ")
     run.write(cell_run.directory / "scaling.json")
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Parts")]
@@ -373,4 +477,4 @@ def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:
     )
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     notes = [block.text for block in shown if isinstance(block, Note)]
-    assert any(text.startswith("The points carry no scalability law: 2 numbers of cores") for text in notes)
+    assert any(text.startswith("The points carry no scalability law: 2 sizes") for text in notes)

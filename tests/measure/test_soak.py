@@ -132,10 +132,11 @@ def test_a_heap_is_judged_by_what_collections_leave() -> None:
 def test_the_disk_of_a_folder_is_that_of_all_its_files(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_bytes(b"x" * 100_000)
-    (tmp_path / "c").write_bytes(b"x" * 50_000)
+    (tmp_path / "c.jsonl").write_bytes(b"x" * 50_000)  # the system's own
     (tmp_path / "watermarks-0.jsonl").write_bytes(b"x" * 70_000)  # an account of ours
     (tmp_path / "events-0.arrow").write_bytes(b"x" * 60_000)  # rows that a job's publisher keeps
-    listed = subprocess.run(["du", "-s", "-B1", str(tmp_path / "a" / "b"), str(tmp_path / "c")], capture_output=True)
+    counted = [str(tmp_path / "a" / "b"), str(tmp_path / "c.jsonl")]
+    listed = subprocess.run(["du", "-s", "-B1", *counted], capture_output=True)
     assert disk_bytes(tmp_path) == sum(int(line.split()[0]) for line in listed.stdout.splitlines())
     assert disk_bytes(tmp_path / "gone") == 0
 

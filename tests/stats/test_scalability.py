@@ -124,13 +124,13 @@ def test_money_for_a_billion_events() -> None:
 @pytest.mark.parametrize(
     ("points", "why"),
     [
-        ([(1, 10.0), (2, 19.0), (4, 35.0)], "3 numbers of cores were measured, at least 4 are needed"),
+        ([(1, 10.0), (2, 19.0), (4, 35.0)], "3 sizes were measured, at least 4 are needed"),
         (
             [(0.25, 10.0), (0.5, 20.0), (0.75, 30.0), (1, 40.0)],
             "0.25 of a core: a quota below one core measures throttling, not scaling",
         ),
-        ([(4, 10.0), (5, 12.0), (6, 14.0), (7, 15.0)], "4 to 7 cores: the largest must be 4 times the smallest"),
-        ([(1, 10.0), (2, 0.0), (4, 35.0), (8, 50.0)], "a number of cores or a rate is not a number above 0"),
+        ([(4, 10.0), (5, 12.0), (6, 14.0), (7, 15.0)], "sizes from 4 to 7: the largest must be 4 times the smallest"),
+        ([(1, 10.0), (2, 0.0), (4, 35.0), (8, 50.0)], "a size or a rate is not a number above 0"),
     ],
 )
 def test_points_that_cannot_carry_the_law_are_refused(points: list[tuple[float, float]], why: str) -> None:

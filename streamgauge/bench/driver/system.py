@@ -93,6 +93,7 @@ class Capabilities:
     semantics: Semantics | None = None  # of a user's own engine: how it treats event time
     faults: frozenset[Fault] = frozenset()  # that it takes in the middle of a trial
     spared: Mapping[Fault, str] = field(default_factory=dict)  # why it takes no other fault, in words
+    cuts_itself: bool = False  # the fault `cut` is of a network that is not the link: `strike` cuts it, `resume` mends
 
 
 class Adapter(ABC):
@@ -169,7 +170,10 @@ class Adapter(ABC):
         return True
 
     def strike(self, fault: Fault) -> None:
-        """Kills the process that the fault `kill` or `restart` is about, if `capabilities` declare that fault."""
+        """Kills the process that the fault `kill` or `restart` is about, if `capabilities` declare that fault.
+
+        Raises UserError, one line, if it cannot.
+        """
         raise NotImplementedError(f"{type(self).__name__} kills nothing, but was asked for {fault}")
 
     def resume(self) -> None:

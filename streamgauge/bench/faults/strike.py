@@ -26,9 +26,10 @@ class Strike:
     asked to go on, or the link was mended. failure: why it did not go on; empty if it did.
     """
 
-    def __init__(self, fault: Fault, at_s: float, cut_s: float = 0.0) -> None:
-        """cut_s: so long is the link away, if the fault is `cut`."""
+    def __init__(self, fault: Fault, at_s: float, cut_s: float = 0.0, *, cuts_itself: bool = False) -> None:
+        """cut_s: so long is the link away, if the fault is `cut`. cuts_itself: the system cuts something else then."""
         self.fault, self._at_s, self._cut_s = fault, at_s, cut_s
+        self._cuts_link = fault == "cut" and not cuts_itself
         self.struck_s: float | None = None
         self.resumed_s: float | None = None
         self.failure = ""
@@ -43,7 +44,7 @@ class Strike:
     def between(self, endpoints: tuple[Endpoint, ...]) -> Iterator[tuple[Endpoint, ...]]:
         """Yields the endpoints that the system is given in this trial: those of links, if they shall be cut."""
         with ExitStack() as stack:
-            if self.fault == "cut":
+            if self._cuts_link:
                 self._links = tuple(stack.enter_context(Link(one, self._cut_s)) for one in endpoints)
             yield tuple(link.endpoint for link in self._links) or endpoints
 
@@ -60,17 +61,22 @@ class Strike:
         try:
             self._strike(system, begun_ns)
         except (UserError, OSError) as problem:
-            self.failure = f"it did not go on after the fault {self.fault}: {problem}"
-            raise Ended(self.failure) from None
+            raise Ended(self._failed(problem)) from None
+
+    def _failed(self, problem: Exception) -> str:
+        """Says why the trial ends: for the system's own failure, if its fault has happened."""
+        if self.struck_s is None:
+            return f"the fault {self.fault} was not brought about: {problem}"
+        self.failure = f"it did not go on after the fault {self.fault}: {problem}"
+        return self.failure
 
     def _strike(self, system: Adapter, begun_ns: int) -> None:
         def now() -> float:
             return (time.time_ns() - begun_ns) / NS
 
-        if self.fault == "cut":
-            for link in self._links:
-                link.cut()
-        elif self.fault != "rescale":
+        for link in self._links:
+            link.cut()
+        if self.fault != "rescale" and not self._cuts_link:
             system.strike(self.fault)
         self.struck_s = now()
         log.info("  %s after %.1f s", self.fault, self.struck_s)
@@ -78,12 +84,12 @@ class Strike:
             time.sleep(self._cut_s)
             for link in self._links:
                 link.mend()
-        elif self.fault == "kill":
-            system.resume()
-            system.pin()  # the process that ran before had no more CPUs
-        elif self.fault == "rescale":
+        if self.fault == "rescale":
             system.rescale()
-            system.pin()
+        elif self.fault != "restart" and not self._cuts_link:
+            system.resume()
+        if self.fault in ("kill", "rescale"):
+            system.pin()  # the process that ran before had no more CPUs
         self.resumed_s = now()
 
 

@@ -13,6 +13,7 @@ from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, function_of, package_of
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Benchmark, Replay, System
+from streamgauge.config.changing import with_setting
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
 from streamgauge.config.sections import checked_section
@@ -42,6 +43,9 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     columns = benchmark.source.kinds
     for system in benchmark.systems:
         system.check_columns(columns)
+        if (scaling := benchmark.scaling) is not None and scaling.setting is not None:
+            for value in scaling.values or ():
+                with_setting(benchmark, system.name, scaling.setting, value)
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"

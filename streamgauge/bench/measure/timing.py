@@ -117,9 +117,11 @@ def scaling_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     section, search = benchmark.sections["scaling"], benchmark.search
     assert isinstance(section, Scaling)
     windows_s = 0.5 * search.window_seconds + max(2 * search.window_seconds, 0.75 * search.max_age.seconds)
-    points_s = len(section.parts) * section.blocks * (windows_s + pace.change_s)
+    visits = len(section.parts) * section.blocks
     warm_s = pace.start_s + pace.warm * search.warmup_seconds
-    return pace.start_s + warm_s + points_s + CHECK_S + pace.start_s
+    if section.setting is not None:  # each visit starts a driver and a system, and so does the look at the answers
+        return (visits + 1) * (pace.start_s + warm_s) + visits * windows_s + CHECK_S + pace.start_s
+    return pace.start_s + warm_s + visits * (windows_s + pace.change_s) + CHECK_S + pace.start_s
 
 
 def catchup_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
@@ -143,7 +145,8 @@ def _until_live_s(benchmark: Benchmark, section: Catchup, pace: Pace) -> float:
 def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     """Estimates the seconds of a cell's trials with faults; at the longest, each leaves the system to be replaced.
 
-    A trial ends once the system was back for a while. It is away for as long as it takes to start, or its link is.
+    A trial ends once the system was back for a while. It is away for as long as its link is, or as its settings tell,
+    else as it takes to start.
     """
     section = benchmark.sections["recovery"]
     assert isinstance(section, Recovery)
@@ -152,8 +155,13 @@ def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     if pace == LONGEST:
         return systems * (pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds))
     whole_s = sum(section.strikes_s) / 2 + course.watched_s(benchmark.search.max_age.seconds)
-    away_s = {fault: section.cut_seconds if fault == "cut" else pace.start_s for fault in section.faults}
-    trials_s = sum(min(section.seconds, whole_s + away) for away in away_s.values())
+    usual = {"cut": section.cut_seconds}
+    away = [
+        system.away_s.get(fault, usual.get(fault, pace.start_s))
+        for system in benchmark.systems
+        for fault in section.faults
+    ]
+    trials_s = sum(min(section.seconds, whole_s + away_s) for away_s in away) / max(1, len(benchmark.systems))
     return systems * (pace.start_s + before_s + section.repeats * trials_s)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import sys
@@ -19,7 +20,7 @@ from streamgauge.records.driver import TrialStatus
 
 #: what our part of an engine writes for the oracle grows with the run, and is not the system's: its account of
 #: watermarks, and the rows that a publisher keeps
-_ACCOUNTS = (".jsonl", ".arrow")
+_ACCOUNTS = re.compile(r"watermarks-\d+\.jsonl|(events-\d+|warm)\.arrow")
 #: looks at a system during a trial; what the system writes is below the folder
 Look = Callable[[Adapter, Path, TrialStatus], None]
 
@@ -61,7 +62,7 @@ def disk_bytes(folder: Path) -> int:
     """Bytes of all files below a folder, but for our own accounts; those that are removed meanwhile count or not."""
     total = 0
     for place, _, names in os.walk(folder):
-        for name in (one for one in names if not one.endswith(_ACCOUNTS)):
+        for name in (one for one in names if not _ACCOUNTS.fullmatch(one)):
             try:
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
             except OSError:

@@ -1,13 +1,15 @@
-"""Plans what a warm process carries on parts of the machine: windows in turns, whose CPUs change between them.
+"""Plans what is carried on parts of the machine: windows in turns, one part after the other.
 
 Each block visits all parts once, in a seeded order. A point is a part in a block: a window of small batches and one of
-large ones, or one window of an engine without batches. The fit of a ladder tells its rate, as the search's does.
+large ones, or one window of an engine without batches. The fit of a ladder tells its rate, as the search's does. A part
+is a number of CPUs, or a value of a setting.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +29,8 @@ _BACKLOG = 0.5
 _TRIES = 2
 #: most points in a row without an estimate
 GIVE_UP = 3
+#: carries windows out on a part, in the context that it opens
+Visit = Callable[[float], AbstractContextManager[Callable[[Hold], Window]]]
 
 
 @dataclass(frozen=True)
@@ -50,25 +54,28 @@ def measure_parts(
     settings: Search,
     limits: Limits,
     whole: Estimate,
-    measure: Callable[[float, Hold], Window],
+    visit: Visit,
+    *,
+    in_proportion: bool = True,
 ) -> list[Point]:
     """Measures all points; gives up, with fewer, once the last ones have no estimate.
 
-    whole: the estimate on all parts together, as the search found it. measure: carries a window out on so many CPUs.
+    whole: the estimate of the search, which is that of the largest part if rates are in_proportion.
     """
     points: list[Point] = []
     for block in range(blocks):
         for cpus in order(parts, block, seed):
-            for _ in range(_TRIES):
-                expected = _expected(points, cpus, whole, max(parts))
-                windows: list[Window] = []
-                for step in steps(settings, limits, expected, whole):
-                    windows.append(measure(cpus, step))
-                    if windows[-1].invalid:
+            with visit(cpus) as measure:
+                for _ in range(_TRIES):
+                    expected = _expected(points, cpus, whole, max(parts) if in_proportion else None)
+                    windows: list[Window] = []
+                    for step in steps(settings, limits, expected, whole):
+                        windows.append(measure(step))
+                        if windows[-1].invalid:
+                            break
+                    point = _point(block, cpus, windows, settings, limits, whole)
+                    if point.estimate is not None:
                         break
-                point = _point(block, cpus, windows, settings, limits, whole)
-                if point.estimate is not None:
-                    break
             points.append(point)
             if len(points) >= GIVE_UP and all(one.estimate is None for one in points[-GIVE_UP:]):
                 return points
@@ -95,12 +102,15 @@ def _hold(rows: float, why: str, seconds: float, least: int) -> Hold:
     return Hold(1, "ladder", int(max(1.0, rows)), why, seconds, seconds, 1.0, least)
 
 
-def _expected(points: Sequence[Point], cpus: float, whole: Estimate, most: float) -> Estimate:
-    """The estimate that is expected on so many CPUs: that of the last point with as many, else in proportion."""
+def _expected(points: Sequence[Point], cpus: float, whole: Estimate, most: float | None) -> Estimate:
+    """The estimate that is expected on so many CPUs: that of the last point with as many, else in proportion.
+
+    most: CPUs of the whole; None: rates need not be in proportion, so the last estimate is expected.
+    """
     known = [(one.cpus, one.estimate) for one in points if one.estimate is not None]
     alike = [one for one in known if one[0] == cpus]
-    at, estimate = [(most, whole), *known, *alike][-1]
-    costs = at / cpus
+    at, estimate = [(most or cpus, whole), *known, *alike][-1]
+    costs = at / cpus if most else 1.0
     return dataclasses.replace(
         estimate,
         rate_events_per_s=estimate.rate_events_per_s / costs,

@@ -16,7 +16,13 @@ _RECOVERY = {
     "peak_age": "peak age after {}",
     "cpu_us_per_event": "CPU per event before {}",
     "wrong": "trials with wrong answers after {}",
+    "read_again": "rows read again after {}",
+    "lost": "answers lost after {}",
+    "doubled": "answers doubled after {}",
 }
+_SCALING = {
+    "rate": "rate", "efficiency": "efficiency", "cost_per_billion": "money for a billion events", "cores": "CPUs",
+}  # fmt: skip
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
     (r"sustainable_rate_events_per_s_in_turns", lambda _: "sustainable rate in a release check"),
@@ -30,11 +36,17 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (rf"catchup_seconds{_LOAD}", lambda m: f"time until live after a standstill{_at(m[1], m[2])}"),
     (r"catchup_taken_per_s", lambda _: "events/s while it catches up"),
     (r"catchup_hour_seconds", lambda _: "time after an hour of standstill, extrapolated"),
+    (r"catchup_dropped", lambda _: "share of events dropped while it catches up"),
     (r"catchup_peak_(\w+)", lambda m: f"peak {m[1].replace('_', ' ')} while it catches up"),
-    (rf"scaling_rate_at_({_NUMBER})", lambda m: f"rate on {_cpus(m[1])}"),
-    (rf"scaling_efficiency_at_({_NUMBER})", lambda m: f"efficiency on {_cpus(m[1])}"),
-    (r"scaling_(contention|coherency)", lambda m: f"{m[1]} of the scalability law"),
-    (rf"scaling_cores_for_({_NUMBER})_per_s", lambda m: f"CPUs for {_rate(m[1])}"),
+    (
+        rf"scaling_(rate|efficiency|cost_per_billion)_at_(?:(\w+)_)?({_NUMBER})",
+        lambda m: f"{_SCALING[m[1]]} {f'with {m[2]} {m[3]}' if m[2] else f'on {_cpus(m[3])}'}",
+    ),
+    (
+        r"scaling_(contention|coherency)(?:_of_(\w+))?",
+        lambda m: f"{m[1]} of the scalability law{f', of {m[2]}' if m[2] else ''}",
+    ),
+    (rf"scaling_(\w+)_for_({_NUMBER})_per_s", lambda m: f"{_SCALING.get(m[1], m[1])} for {_rate(m[2])}"),
     (
         rf"recovery_({'|'.join(_FAULTS)})_({'|'.join(_RECOVERY)})(?:_at_checkpoints_every_(\w+))?",
         lambda m: f"{_RECOVERY[m[2]].format(_FAULTS[m[1]])}{_every(m[3])}",

@@ -75,6 +75,10 @@ class FlinkSettings(System):
         return True
 
     @property
+    def away_s(self) -> Mapping[str, float]:
+        return {"restart": 10.0, "rescale": 1.0}
+
+    @property
     def state(self) -> str:
         return "RocksDB" if self.state_store == "rocksdb" else "heap"
 

@@ -6,7 +6,6 @@ import math
 import re
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar
@@ -19,10 +18,11 @@ from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
-from streamgauge.bench.engines.job.life import SPARED, Job, JobFigures, Trial
+from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
-from streamgauge.bench.engines.job.running import Command, Publishing
-from streamgauge.bench.engines.job.settings import PLACES, JobSettings, filled
+from streamgauge.bench.engines.job.running import Publishing
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.job.templates import PLACES, filled
 from streamgauge.bench.engines.shares import Given
 from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
@@ -48,10 +48,10 @@ class JobSystem(Adapter):
 
     def __init__(self, system: JobSettings, work: Path) -> None:
         super().__init__(system, work)
-        is_continuous = system.progress.checkpoint is None  # which tells of each micro-batch; a group only now and then
         self.capabilities = Capabilities(
-            continuous=is_continuous, lasts=False, pins=True, faults=frozenset({"kill", "quota"}), spared=SPARED
-        )
+            continuous=system.progress.checkpoint is None,  # which tells of each micro-batch; a group only now and then
+            lasts=False, pins=True, cuts_itself=True, faults=system.faults.taken, spared=system.faults.spared,
+        )  # fmt: skip
         self._system = system
         self._access = Access(system.bootstrap, system.security)
         self._topics: Topics | None = None
@@ -106,8 +106,7 @@ class JobSystem(Adapter):
     @property
     def _goes_on(self) -> bool:
         """True if the job that runs may take part in the next trial."""
-        is_running = self._job is not None and self._job.command.exit_code() is None
-        return self._system.started == "once" and is_running and self.failure is None
+        return self._job is not None and self._job.goes_on and self.failure is None
 
     def end_trial(self, timeout_s: float) -> JobFigures:
         """Returns what the job used, how its link did, and how its answers compare."""
@@ -177,17 +176,21 @@ class JobSystem(Adapter):
     def give(self, share: Share | None) -> None:
         self._given.change(share, None if self._job is None else self._job.command.session)
 
-    def strike(self, fault: Fault) -> None:  # noqa: ARG002 the user starts what runs within it
-        """Kills all processes of the command."""
+    def strike(self, fault: Fault) -> None:
+        """Brings it about as the settings declare; else kills all processes of the command."""
         if self._job is not None:
-            self._job.command.kill()
+            self._job.strike(fault)
+
+    def rescale(self) -> None:
+        self.strike("rescale")
 
     def resume(self) -> None:
-        """Starts the command again, with the same group and folder: it goes on from what it has committed there."""
+        """Mends the network, or starts the command again: it goes on from what it has committed in group and folder."""
         assert self._job is not None, "begin a trial first"
-        self._cpu += self._job.command.session.cpu_seconds()
-        self._job.command.end()
-        self._start(self._job, self._job.command.log)
+        if not self._job.mended():
+            self._cpu += self._job.command.session.cpu_seconds()
+            self._job.command.end()
+            self._start(self._job)
 
     def frozen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._job is None else self._job.command.session.frozen()
@@ -207,7 +210,7 @@ class JobSystem(Adapter):
         publishing, progress = self._input(setup, job, rows)
         if begun is None:
             try:
-                self._start(job, self._logs / f"{job.values['group']}.log")
+                self._start(job)
             except UserError:
                 publishing.end()
                 raise
@@ -219,7 +222,7 @@ class JobSystem(Adapter):
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
-        sign = self._sign(job.command, progress) if begun is None else progress.begun
+        sign = job.sign(progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
         follower = Follower(
             setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
@@ -227,9 +230,9 @@ class JobSystem(Adapter):
         )  # fmt: skip
         return Trial(setup, job, rows, progress, publishing, follower)
 
-    def _start(self, job: Job, log: Path) -> None:
+    def _start(self, job: Job) -> None:
         """Starts the job's command on the CPUs that it is given. Raises UserError."""
-        job.start(self._system, log)
+        job.start()
         self._job = job
         if self._pinned:
             self.pin()
@@ -252,7 +255,7 @@ class JobSystem(Adapter):
         if self._system.progress.group is not None:
             own.expect(filled(self._system.progress.group, values))
         form = registered(self._registry, self._system.form(setup.tick), setup, values["input"])
-        return Job(values, form, folder)
+        return Job(self._system, values, form, folder, self._logs)
 
     def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
@@ -280,17 +283,6 @@ class JobSystem(Adapter):
             f"{job.values['group']}-clock" if system.since_1970 else None,
         )  # fmt: skip
         return Publishing(task.to_json()), progress
-
-    def _sign(self, command: Command, progress: Progress) -> Callable[[], bool]:
-        """The sign that the job waits for rows."""
-        ready, since = self._system.ready, time.monotonic()
-        if ready is None:
-            return progress.begun
-        if ready.seconds is not None:
-            wait_s = ready.seconds
-            return lambda: time.monotonic() - since > wait_s
-        pattern = re.compile(str(ready.log), re.MULTILINE)
-        return lambda: pattern.search(command.output()) is not None
 
     def _drained(self, trial: Trial) -> bool:
         """True if every row was committed."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired
 
 from streamgauge.base import variables
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
 from streamgauge.bench.driver.system import Fault, TrialSetup
 from streamgauge.bench.engines.job.following import Follower, nothing_taken
 from streamgauge.bench.engines.job.running import Command, Publishing
-from streamgauge.bench.engines.job.settings import JobSettings, filled
+from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.job.templates import filled
 from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
 from streamgauge.bench.publish.publisher import LinkFigures
@@ -22,12 +27,9 @@ from streamgauge.streams.kafka.records import Form
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
-#: why a trial of a job takes no other fault
-SPARED: dict[Fault, str] = {
-    "restart": "its command starts what runs within it",
-    "rescale": "its command alone knows its parallelism",
-    "cut": "a broker, which is not ours to cut, stands between driver and job",
-}
+#: seconds within which a command that brings a fault about has to end
+FAULT_S = 60.0
+_LOOK_S = 0.02
 
 
 class JobFigures(SystemFigures):
@@ -42,26 +44,77 @@ class JobFigures(SystemFigures):
 class Job:
     """A job, and what it has taken in the trials that have ended."""
 
+    system: JobSettings
     values: dict[str, str]  # values of the places in templates
     form: Form  # form of its input's records
     folder: Path | None  # folder of a job that is started once, for its checkpoint and the rows of all its trials
+    logs: Path  # folder of what its commands print
     command: Command = field(init=False)
     trials: list[Path] = field(default_factory=list)  # folders of the rows of the trials that have ended
     latest: tuple[int, int] = (0, 0)  # latest event time in ticks, and largest seq, of all those rows
+    struck: set[str] = field(default_factory=set)  # faults that were brought about; `cut` goes once it is mended
     _counted_s: float = 0.0
 
-    def start(self, system: JobSettings, log: Path) -> None:
-        """Starts the command, which prints to the file `log`. Raises UserError."""
+    def start(self) -> None:
+        """Starts the command, or the one that is declared for a job that was killed. Raises UserError."""
         self._counted_s = 0.0
-        self.command = Command(
-            [filled(part, self.values) for part in system.command],
+        again = self.system.faults.start if "kill" in self.struck else None
+        self.command = self._begun(again or self.system.command, "")
+
+    def _begun(self, words: Sequence[str], name: str) -> Command:
+        return Command(
+            [filled(part, self.values) for part in words],
             {
                 key: filled(str(variables.filled(text, f"environment.{key}")), self.values)
-                for key, text in system.environment.items()
+                for key, text in self.system.environment.items()
             },
-            Path(system.directory or ".").absolute(),
-            log,
+            Path(self.system.directory or ".").absolute(),
+            self.logs / f"{self.values['group']}{name}.log",
         )
+
+    @property
+    def goes_on(self) -> bool:
+        """True if it may take part in the next trial; one that was rescaled is another one."""
+        return self.system.started == "once" and self.command.exit_code() is None and "rescale" not in self.struck
+
+    def strike(self, fault: Fault) -> None:
+        """Brings a fault about: by the command that is declared for it, or by SIGKILL. Raises UserError."""
+        self.struck.add(fault)
+        if fault in self.system.faults.commands:
+            self._run(fault)
+        else:
+            self.command.kill()
+
+    def mended(self) -> bool:
+        """Mends its network; returns False if that was not cut. Raises UserError."""
+        was_cut = "cut" in self.struck
+        self.struck -= {"cut"}
+        if was_cut:
+            self._run("heal")
+        return was_cut
+
+    def _run(self, key: str) -> None:
+        """Runs the command of a fault to its end; nothing that it has started stays. Raises UserError."""
+        command, until = self._begun(self.system.faults.commands[key], f"-{key}"), time.monotonic() + FAULT_S
+        try:
+            while (code := command.exit_code()) is None:
+                if time.monotonic() > until:
+                    raise UserError(f"faults.{key}: it had not ended after {FAULT_S:g} s; {command.last_words()}")
+                time.sleep(_LOOK_S)
+            if code:
+                raise UserError(f"faults.{key}: it ended with {code}; {command.last_words()}")
+        finally:
+            command.end()
+
+    def sign(self, progress: Progress) -> Callable[[], bool]:
+        """Returns the sign that it waits for rows."""
+        ready, since, command = self.system.ready, time.monotonic(), self.command
+        if ready is None:
+            return progress.begun
+        if (wait_s := ready.seconds) is not None:
+            return lambda: time.monotonic() - since > wait_s
+        pattern = re.compile(str(ready.log), re.MULTILINE)
+        return lambda: pattern.search(command.output()) is not None
 
     def after(self, lateness_s: float, tick: Tick) -> After | None:
         """Returns what the next trial's rows follow, None for the first. The gap is so long that none is late."""
@@ -80,7 +133,9 @@ class Job:
         return since
 
     def end(self) -> None:
-        """Ends all its processes, and removes its folder."""
+        """Mends its network, ends all its processes, and removes its folder."""
+        with suppress(UserError):
+            self.mended()
         self.command.end()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -18,31 +18,19 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
+from streamgauge.bench.engines.job.templates import PLACES, JobFaults, Template, Words
 from streamgauge.config.kafka_security import TOKEN_HOST, Security
 from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text, text_of
 from streamgauge.config.systems import Reached, System
 from streamgauge.streams.kafka.records import Form
 
-#: places in the command, the environment and the progress, filled for each trial
-PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
-_PLACE = re.compile(r"\{([a-z]+)\}")
 #: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere
 _STARTS_SCRIPTS = re.compile(r"(python|pypy)[\d.]*|java|sh|bash|spark-submit|flink")
 _SCRIPT = re.compile(r"[^-{}:,\s][^{}:,\s]*\.(py|jar|java|sh)")
 _OF_KIND = {"string": str, "int64": int, "float64": int | float}
+#: session timeout of Kafka's consumers, unless they set another one
+SESSION_S = 45.0
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
-
-
-def filled(text: str, values: dict[str, str]) -> str:
-    """The text with its places filled; other braces stay."""
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
-
-
-def _known_places(text: str) -> str:
-    for place in _PLACE.findall(text):
-        if place not in PLACES:
-            raise ValueError(f"found {{{place}}}, allowed: {', '.join(f'{{{name}}}' for name in PLACES)}")
-    return text
 
 
 def _pattern(text: str) -> str:
@@ -51,9 +39,6 @@ def _pattern(text: str) -> str:
     except re.error as problem:
         raise ValueError(f"found {text!r}, allowed: a regular expression ({problem})") from None
     return text
-
-
-Template = Annotated[str, AfterValidator(_known_places)]
 
 
 class _OneOfTwo(Model):
@@ -147,7 +132,7 @@ class JobSettings(System):
     every_column: ClassVar[bool] = True
 
     engine: Literal["job"] = Field(description="a job of your own that reads and writes Kafka")
-    command: Annotated[tuple[Template, ...], Field(min_length=1)] = Field(
+    command: Words = Field(
         description=f"command and its arguments; places: {', '.join(f'{{{name}}}' for name in PLACES)}"
     )
     version: Annotated[str, Field(min_length=1)] | None = Field(
@@ -196,7 +181,10 @@ class JobSettings(System):
         default=None, description="sign that the job waits for rows; by default its progress tells, or 30 s have passed"
     )
     answer: JobAnswer = Field(default=JobAnswer(), description="check of the answers, and who contributed to them")
-    environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the command")
+    environment: dict[str, Template] = Field(default_factory=dict, description="further variables for the commands")
+    faults: JobFaults = Field(
+        default=JobFaults(), description="commands that bring faults about, for the measurement recovery"
+    )
     security: Security = Field(
         default_factory=dict,
         description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
@@ -253,9 +241,10 @@ class JobSettings(System):
         return self
 
     def reached(self) -> Iterator[Reached]:
-        yield Reached("program", "command", shlex.join(self.command))
-        if secrets.masked({"command": self.command}) != {"command": list(self.command)}:
-            yield Reached("secret", "command", "a secret among its arguments")
+        for key, words in self.commands.items():
+            yield Reached("program", key, shlex.join(words))
+            if secrets.masked({"command": words}) != {"command": list(words)}:
+                yield Reached("secret", key, "a secret among its arguments")
         if self.environment:
             yield Reached("program", "environment", ", ".join(self.environment))
         yield Reached("host", "bootstrap", self.bootstrap)
@@ -264,7 +253,7 @@ class JobSettings(System):
                 yield Reached("host", f"security.{key}", value)
         if self.registry is not None:
             yield from self.registry.reached()
-        texts = {"security": self.security, "environment": self.environment, "command": self.command}
+        texts = {"security": self.security, "environment": self.environment, **self.commands}
         for place, text in texts.items():
             for name in dict.fromkeys(variables.named(str(text))):
                 yield Reached("variable", place, name)
@@ -277,6 +266,16 @@ class JobSettings(System):
         if self.lines or tells_time(self.answer.sql, key, columns):
             return ()
         return tuple(name for name in key if columns.get(name) in KINDS)
+
+    @property
+    def commands(self) -> dict[str, Sequence[str]]:
+        """Commands by their keys."""
+        return {"command": self.command} | {f"faults.{key}": words for key, words in self.faults.commands.items()}
+
+    @property
+    def away_s(self) -> Mapping[str, float]:
+        """The killed members of a group stay in it for 45 s, unless its consumers set another timeout."""
+        return {"kill": SESSION_S} if self.progress.group is not None else {}
 
     @property
     def lines(self) -> bool:
@@ -327,14 +326,20 @@ class JobSettings(System):
         for key, module in (needed | ({"registry": "urllib3"} if self.registry else {})).items():
             if importlib.util.find_spec(module) is None:
                 raise UserError(f"systems.{self.name}.{key}: {module} is not installed; install the extra kafka")
-        program, place = self.command[0], Path(self.directory or ".")
-        if "{" in program:
-            return
-        if "/" in program and not (place / program).exists():
-            raise UserError(f"systems.{self.name}.command: found no {program!r} in {place}")
-        if "/" not in program and shutil.which(program) is None:
-            there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
-            raise UserError(f"systems.{self.name}.command: found no {program!r} on PATH{there}")
-        script = next(filter(_SCRIPT.fullmatch, self.command[1:]), None)
-        if script and _STARTS_SCRIPTS.fullmatch(Path(program).name) and not (place / script).exists():
-            raise UserError(f"systems.{self.name}.command: found no {script!r} in {place}")
+        for key, words in self.commands.items():
+            _check_command(f"systems.{self.name}.{key}", words, Path(self.directory or "."))
+
+
+def _check_command(key: str, words: Sequence[str], place: Path) -> None:
+    """Raises UserError if a command's program, or the script that it starts here, is not there."""
+    program = words[0]
+    if "{" in program:
+        return
+    if "/" in program and not (place / program).exists():
+        raise UserError(f"{key}: found no {program!r} in {place}")
+    if "/" not in program and shutil.which(program) is None:
+        there = f"; to run the file in {place}, write ./{program}" if (place / program).exists() else ""
+        raise UserError(f"{key}: found no {program!r} on PATH{there}")
+    script = next(filter(_SCRIPT.fullmatch, words[1:]), None)
+    if script and _STARTS_SCRIPTS.fullmatch(Path(program).name) and not (place / script).exists():
+        raise UserError(f"{key}: found no {script!r} in {place}")

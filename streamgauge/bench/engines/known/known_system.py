@@ -56,7 +56,7 @@ class KnownSystem(Adapter):
         self.capabilities = Capabilities(
             continuous=behaviour.continuous,
             faults=frozenset({"kill", "cut", "quota"}),
-            spared={"restart": "it has no worker", "rescale": "it has no parallelism"},
+            spared={"restart": "it has no worker", "rescale": "its parallelism is that of its start"},
         )
         self._restart_s, self._counts = system.restart.seconds, system.commits == "answered"
         self._wired = Wired(
@@ -66,6 +66,7 @@ class KnownSystem(Adapter):
             seed=system.seed,
             process=0,
             leak_bytes_per_s=system.leak,
+            parallelism=system.parallelism,
             cpus_file=str(work.absolute() / "cpus"),
             commits_answered=system.commits == "answered",
             report_s=system.checkpoint.seconds,
@@ -137,7 +138,7 @@ class KnownSystem(Adapter):
         file = Path(self._wired.cpus_file)
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix(".new")
-        new.write_text(str(1.0 if share is None else share.cpus))
+        new.write_text(str(self._wired.parallelism if share is None else share.cpus))
         new.replace(file)  # it reads it before each batch
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 it has no worker

@@ -45,7 +45,8 @@ class Wired:
     process: int = 1  # which process of that seed it simulates
     leak_bytes_per_s: int = 0
     worked_s: float = 0.0  # how long it has worked in earlier trials
-    cpus_file: str = ""  # tells on how many CPUs it works; without the file on one
+    parallelism: int = 1  # number of CPUs on which it works
+    cpus_file: str = ""  # tells on how many others, if there is one
     commits_answered: bool = False  # it commits rows once it has reported them, not once it has taken them
     report_s: float = 0.5  # time between two reports
     reconnect_s: float = 0.0  # for so long it tries to reach a driver that is away
@@ -264,9 +265,9 @@ class Service:
 
 def _cpus(wired: Wired) -> float:
     try:
-        return float(Path(wired.cpus_file).read_text()) if wired.cpus_file else 1.0
+        return float(Path(wired.cpus_file).read_text()) if wired.cpus_file else wired.parallelism
     except FileNotFoundError:
-        return 1.0
+        return wired.parallelism
 
 
 def take_part(task: dict[str, Any], stop: threading.Event) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -57,10 +58,17 @@ class KnownSettings(System):
         description="continuous: time of a row from end to end; with n rows waiting the system carries n/pipeline at "
         "most",
     )
+    parallelism: Annotated[int, Field(ge=1)] = Field(
+        default=1, description="number of simulated CPUs, unless a measurement gives it others"
+    )
     contention: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="the σ of the scalability law that its capacity, that of one CPU, follows on others"
     )
     coherency: Annotated[float, Field(ge=0, lt=1)] = Field(default=0.0, description="the κ of that law")
+
+    @property
+    def away_s(self) -> Mapping[str, float]:
+        return {"kill": self.restart.seconds}
 
     def checkpointing(self, interval: Duration) -> Self | None:
         return self.model_copy(update={"checkpoint": interval}) if self.commits == "answered" else None

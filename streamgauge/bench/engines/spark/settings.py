@@ -84,6 +84,10 @@ class SparkSettings(System):
         return self
 
     @property
+    def away_s(self) -> Mapping[str, float]:
+        return {"kill": 33.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
+
+    @property
     def state(self) -> str:
         return "RocksDB" if self.state_store == "rocksdb" else "heap"
 

@@ -40,6 +40,7 @@ class Suffered(Part):
     unmeasurable: str = ""  # why it was not brought about
     taken_again_s: Spread | None = None
     back_s: Spread | None = None
+    peak_age_s: Spread | None = None  # None also if a trial ended before the system was back: its age might have grown
     calm_cpu_us: Spread | None = None
     trials: tuple[Struck, ...] = ()
 
@@ -92,12 +93,6 @@ class Suffered(Part):
         return "" if self.void else fewer(len(self.valid), len(self.trials), "trial")
 
     @property
-    def peak_age_s(self) -> float | None:
-        """The largest age of all trials that count; None if one ended before the system was back: it might grow."""
-        peaks = [one.peak_age_s for one in self.counted if one.peak_age_s is not None]
-        return None if self.not_back else max(peaks, default=None)
-
-    @property
     def calm_age_s(self) -> float | None:
         """The largest age before the fault of all trials that count."""
         return max((one.calm_age_s for one in self.counted if one.calm_age_s is not None), default=None)
@@ -106,6 +101,16 @@ class Suffered(Part):
     def read_again(self) -> int | None:
         """Most rows that were read once more in a trial."""
         return max((one.read_again for one in self.counted if one.read_again is not None), default=None)
+
+    @property
+    def lost(self) -> int:
+        """Answers that were lost in all trials whose output was compared, as far as that is known."""
+        return sum(one.lost or 0 for one in self.compared)
+
+    @property
+    def doubled(self) -> int:
+        """Answers that were doubled in all trials whose output was compared, as far as that is known."""
+        return sum(one.doubled or 0 for one in self.compared)
 
     @property
     def not_back(self) -> int:
@@ -120,9 +125,9 @@ class Suffered(Part):
     @property
     def answers(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
-        lost, doubled = sum(one.lost or 0 for one in self.compared), sum(one.doubled or 0 for one in self.compared)
         least = "" if all(one.by_key for one in self.wrong) else "at least "
-        parts = [f"{least}{count:,} {name}" for name, count in (("lost", lost), ("doubled", doubled)) if count]
+        counts = (("lost", self.lost), ("doubled", self.doubled))
+        parts = [f"{least}{count:,} {name}" for name, count in counts if count]
         if not self.wrong:
             return ", ".join(["right" if self.correct else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"

@@ -90,7 +90,7 @@ def with_room(benchmark: Benchmark, system: System, seconds: float) -> Benchmark
 
 def why_not(benchmark: Benchmark, capabilities: Capabilities, fault: Kind) -> str:
     """Says why a fault cannot be measured; empty if it can."""
-    if fault == "cut" and benchmark.replay.remote:
+    if fault == "cut" and benchmark.replay.remote and not capabilities.cuts_itself:
         return "the link to drivers at replay.remote is not ours to cut"
     return spared(capabilities, fault)
 
@@ -102,7 +102,7 @@ def struck(
     bound_s = bench.plan.search.max_age.seconds
     for number, at_s in enumerate(instants(section, fault), 1):
         log.info("%s %d of %d at %.6g events/s", fault, number, section.repeats, rate)
-        strike = Strike(fault, at_s, section.cut_seconds)
+        strike = Strike(fault, at_s, section.cut_seconds, cuts_itself=bench.capabilities.cuts_itself)
         until = partial(is_over, strike, bound_s)
         yield strike, bench.trial(rate, section.seconds, token=token, strike=strike, until=until)
 
@@ -186,12 +186,8 @@ def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
 def suffered_of(fault: Kind, why: str, trials: Sequence[Struck], interval: str = "") -> Suffered:
     """Puts the trials with a fault together."""
     seen = Suffered(fault=fault, interval=interval, unmeasurable=why, trials=tuple(trials))
-    spreads = {
-        "taken_again_s": spread_of([one.taken_again_s for one in seen.counted]),
-        "back_s": spread_of([one.back_s for one in seen.counted]),
-        "calm_cpu_us": spread_of([one.calm_cpu_us for one in seen.counted]),
-    }
-    return seen.model_copy(update=spreads)
+    names = ("taken_again_s", "back_s", "calm_cpu_us", *(() if seen.not_back else ("peak_age_s",)))
+    return seen.model_copy(update={name: spread_of([getattr(one, name) for one in seen.counted]) for name in names})
 
 
 def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
@@ -199,11 +195,12 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
     if one.unmeasurable:
         return
     suffix = f"_at_checkpoints_every_{one.interval}" if one.interval else ""
-    peak = None if one.peak_age_s is None else Spread(value=one.peak_age_s)
+    again = None if one.read_again is None else Spread(value=one.read_again)
     figures = {
         "taken_again_seconds": ("s", one.taken_again_s),
         "seconds": ("s", one.back_s),
-        "peak_age": ("s", peak),
+        "peak_age": ("s", one.peak_age_s),
+        **({"read_again": ("rows", again)} if again or one.void else {}),  # of a job it is never known
         **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
     }
     for name, (unit, spread) in figures.items():
@@ -212,6 +209,7 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
             void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
         )  # fmt: skip
-    if one.compared:
-        wrong, metric = float(len(one.wrong)), f"recovery_{one.fault}_wrong{suffix}"
-        cell_run.keep(metric, "trials", wrong, samples=len(one.compared), software=software)
+    counts = {"wrong": ("trials", len(one.wrong)), "lost": ("answers", one.lost), "doubled": ("answers", one.doubled)}
+    for name, (unit, count) in counts.items() if one.compared else ():
+        metric = f"recovery_{one.fault}_{name}{suffix}"
+        cell_run.keep(metric, unit, float(count), samples=len(one.compared), software=software)

@@ -29,36 +29,42 @@ def _tiles(run: ScalingRun) -> Tiles:
     if run.known:
         most = run.known[-1]
         tiles += [
-            (f"rate on {_cpus(most)}", number(most.rate_events_per_s), f"events/s; {_ends(most.interval)}"),
-            _efficiency(run.known[0] if most.cpus <= 1 else most),
+            (f"rate {run.at(most.cpus)}", number(most.rate_events_per_s), f"events/s; {_ends(most.interval)}"),
+            _efficiency(run, run.known[0] if most.cpus <= 1 else most),
         ]
     if run.law is not None:
         for name, sign, one in (("contention", "σ", run.law.contention), ("coherency", "κ", run.law.coherency)):
             tiles.append((f"{name} {sign}", f"{one.value:.3g}", f"{one.low:.3g} to {one.high:.3g} with 90\u202f%"))
     if run.need is not None:
-        tiles.append(_need(run.need, run.differ))
+        tiles.append(_need(run, run.need))
     if run.core_hour is not None and run.known:
         cheapest = min(run.known, key=lambda one: run.cost_of(one) or 0.0)
-        price = f"at {run.core_hour:g} for a core for an hour, on {_cpus(cheapest)}"
+        price = f"at {run.core_hour:g} for a core for an hour, {run.at(cheapest.cpus)}"
         tiles.append(("a billion events cost", f"{run.cost_of(cheapest):.3g}", price))
     return Tiles([*tiles, _answers(run)])
 
 
-def _efficiency(one: Carried) -> tuple[str, str, str]:
+def _efficiency(run: ScalingRun, one: Carried) -> tuple[str, str, str]:
     value = MISSING if one.efficiency is None else share(round(one.efficiency, 3))
     ends = one.efficiency_interval
     shown = "" if ends is None else f"; {share(round(ends[0], 3))} to {share(round(ends[1], 3))}"
-    return (f"efficiency on {_cpus(one)}", value, f"of the rate of one CPU for each CPU{shown}")
+    of = (
+        f"of the rate with the least {run.setting}, in proportion"
+        if run.setting
+        else "of the rate of one CPU for each CPU"
+    )
+    return (f"efficiency {run.at(one.cpus)}", value, f"{of}{shown}")
 
 
-def _need(need: Need, differ: float) -> tuple[str, str, str]:
-    label = f"CPUs for {number(need.rate_events_per_s)}\u00a0events/s"
+def _need(run: ScalingRun, need: Need) -> tuple[str, str, str]:
+    label = f"{run.unit} for {number(need.rate_events_per_s)}\u00a0events/s"
     if need.cpus is None:
-        return (label, MISSING, "no number of CPUs carries it" if need.by == "law" else "no measured part carries it")
+        none = f"no number of {run.unit} carries it" if need.by == "law" else "no measured part carries it"
+        return (label, MISSING, none)
     ends = f"{number(need.low)} to {'no known number' if need.high is None else number(need.high)}"
     by = "the least measured part" if need.by == "points" else "by the law"
     beyond = ", continued beyond what was measured" if need.is_beyond else ""
-    fresh = f"if a fresh process differs by up to {share(round(differ, 2))}"
+    fresh = f"if a fresh process differs by up to {share(round(run.differ, 2))}"
     return (label, number(need.cpus), f"{by}{beyond}; {ends} with 90\u202f%, {fresh}")
 
 
@@ -70,7 +76,7 @@ def _answers(run: ScalingRun) -> tuple[str, str, str]:
 
 
 def _table(run: ScalingRun) -> Table:
-    columns = ["CPUs", "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it"]
+    columns = [run.unit, "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it"]
     columns += ["blocks", "limited by", *(["a billion events cost"] if run.core_hour is not None else [])]
     rows: list[list[Cell]] = []
     for one in run.points:
@@ -88,11 +94,13 @@ def _table(run: ScalingRun) -> Table:
         rows.append([*row, *([MISSING if cost is None else f"{cost:.3g}"] if run.core_hour is not None else [])])
     kind = "a quota of the CPUs' time" if run.kind == "quotas" else "so many CPUs"
     caption = f"Parts of the machine, by {kind}, in {run.blocks} blocks of one warm process"
+    if run.setting:
+        caption = f"Values of {run.setting}, in {run.blocks} blocks, each time in a fresh process"
     return Table(columns, rows, caption, cards=True)
 
 
 def _chart(run: ScalingRun) -> Chart:
-    """Chart of the rate over CPUs, beside the line of one CPU's rate, and the law."""
+    """Chart of the rate over CPUs or values, beside the line of one CPU's rate, and the law."""
     known = run.known
     cpus, rates = [one.cpus for one in known], [one.rate_events_per_s or 0.0 for one in known]
     ends = [one.interval or (rate, rate) for one, rate in zip(known, rates, strict=True)]
@@ -106,22 +114,20 @@ def _chart(run: ScalingRun) -> Chart:
     base = next((one for one in known if one.cpus == 1), known[0] if known else None)
     if base is not None and base.rate_events_per_s is not None:
         each = base.rate_events_per_s / base.cpus
-        traces.append(line("as one CPU each", [0.0, cpus[-1]], [0.0, each * cpus[-1]], 1))
+        traces.append(
+            line("in proportion" if run.setting else "as one CPU each", [0.0, cpus[-1]], [0.0, each * cpus[-1]], 1)
+        )
     if run.law is not None:
         traces.append(line("the law", [at for at, *_ in run.law.curve], [rate for _, rate, *_ in run.law.curve], 2))
     rows: list[list[Cell]] = [
         [number(one.cpus), number(rate), "block " + str(nth)] for one in known for nth, rate in enumerate(one.blocks, 1)
     ]
     return Chart(
-        "Rate on parts of the machine",
-        figure(traces, axis("CPUs", rangemode="tozero"), axis("events/s", rangemode="tozero"), showlegend=True),
-        Table(["CPUs", "rate (events/s)", "of"], rows),
-        "With 90\u202f% intervals over the blocks of one process.",
+        f"Rate over {run.setting}" if run.setting else "Rate on parts of the machine",
+        figure(traces, axis(run.unit, rangemode="tozero"), axis("events/s", rangemode="tozero"), showlegend=True),
+        Table([run.unit, "rate (events/s)", "of"], rows),
+        f"With 90\u202f% intervals over the blocks{'' if run.setting else ' of one process'}.",
     )
-
-
-def _cpus(one: Carried) -> str:
-    return "1\u00a0CPU" if one.cpus == 1 else f"{one.cpus:g}\u00a0CPUs"
 
 
 def _ends(interval: tuple[float, float] | None) -> str:

@@ -22,7 +22,7 @@ Interval = tuple[float, float]
 class Carried(Part):
     """The rate on a part of the machine, over its blocks, with 90 % intervals; None where nothing was measured."""
 
-    cpus: float
+    cpus: float  # or the value of the setting
     rate_events_per_s: float | None = None
     interval: Interval | None = None
     efficiency: float | None = None  # the rate of a CPU over that of one CPU, both from the same block
@@ -112,7 +112,8 @@ class ScalingRun(Answered):
     plan: str
     cell: Cell | None = None
     target_percent: float = 0.0  # of its events that come out of order; 0 of a stream as it came
-    kind: Literal["quotas", "cores"]
+    kind: Literal["quotas", "cores", "setting"]
+    setting: str = ""  # whose values stand for CPUs in all that follows
     blocks: int
     points: tuple[Carried, ...]
     law: Scalability | None = None
@@ -127,6 +128,17 @@ class ScalingRun(Answered):
     @property
     def outputs(self) -> dict[str, bool | None]:
         return {"": self.checked.correct} if self.checked else {}
+
+    @property
+    def unit(self) -> str:
+        """What the numbers of the points count."""
+        return self.setting or "CPUs"
+
+    def at(self, number: float) -> str:
+        """Words such as "on 2 CPUs" or "with parallelism 2"."""
+        if self.setting:
+            return f"with {self.setting} {number:g}"
+        return f"on {number:g} {'CPU' if number == 1 else 'CPUs'}"
 
     @property
     def known(self) -> list[Carried]:
@@ -146,11 +158,13 @@ class ScalingRun(Answered):
         """Says that a part lacks blocks; empty if it has all, or no rate."""
         return fewer(len(point.blocks), self.blocks, "block") if point.blocks else ""
 
+    def cost(self, cpus: float, rate: float | None) -> float | None:
+        """Money for a billion events on CPUs that carry this rate in events/s; None without a price or a rate."""
+        return None if self.core_hour is None or rate is None else cost_per_billion(cpus, rate, self.core_hour)
+
     def cost_of(self, point: Carried) -> float | None:
-        """Money for a billion events on that part; None without a price or a rate."""
-        if self.core_hour is None or point.rate_events_per_s is None:
-            return None
-        return cost_per_billion(point.cpus, point.rate_events_per_s, self.core_hour)
+        """Money for a billion events on that part."""
+        return self.cost(point.cpus, point.rate_events_per_s)
 
 
 def law_of(points: tuple[Carried, ...]) -> Law | Refused:
@@ -185,7 +199,7 @@ def disorder_in_cpus(runs: Iterable[ScalingRun]) -> dict[str, DisorderInCpus]:
     """Costs of disorder by the cell, against the least disordered stream of its workload and system."""
     lines: dict[tuple[str, str], list[tuple[Cell, ScalingRun]]] = {}
     for run in sorted(runs, key=lambda one: one.target_percent):
-        if run.cell is not None:
+        if run.cell is not None and not run.setting:
             lines.setdefault((run.cell.workload, run.cell.system), []).append((run.cell, run))
     return {
         cell.name: _in_cpus(run, other, base.experiment)

@@ -20,13 +20,21 @@ class Cost(Model):
 
 
 class Scaling(Section):
-    """Rates on parts of the machine, in turns in one warm process."""
+    """Rates on parts of the machine, in turns in one warm process; or over a setting, each in a fresh one."""
 
     quotas: Annotated[tuple[Quota, ...], Field(min_length=2)] = Field(
         default=(0.25, 0.5, 0.75, 1.0), description="parts of the machine, as the time of so many CPUs"
     )
     cores: Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=2)] | None = Field(
         default=None, description="parts of the machine, as numbers of whole CPUs; instead of `quotas`"
+    )
+    setting: str | None = Field(
+        default=None,
+        description="number among the settings of the system, such as parallelism, master (of local[2]), conf.… or "
+        "environment.…, or replay.partitions; each of `values` has fresh processes; instead of `quotas`",
+    )
+    values: Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=2)] | None = Field(
+        default=None, description="numbers that the setting has"
     )
     blocks: Annotated[int, Field(ge=2, le=50)] = Field(
         default=3, description="blocks, each of which measures every part once, in an order of its own"
@@ -37,13 +45,20 @@ class Scaling(Section):
 
     @property
     def parts(self) -> tuple[float, ...]:
-        """Numbers of CPUs, ascending."""
-        return tuple(sorted(self.cores or self.quotas))
+        """Numbers of CPUs, or the values of the setting, ascending."""
+        return tuple(sorted(self.values or self.cores or self.quotas))
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if self.cores is not None and "quotas" in self.model_fields_set:
-            raise ValueError("found both quotas and cores, allowed: one of them")
+        kinds = [
+            name for name in ("quotas", "cores", "values") if name in self.model_fields_set and getattr(self, name)
+        ]
+        if len(kinds) > 1:
+            raise ValueError(f"found both {' and '.join(kinds)}, allowed: one of them")
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError(f"{'cores' if self.cores else 'quotas'}: found a number twice, allowed: each once")
+            raise ValueError(f"{kinds[0]}: found a number twice, allowed: each once")
+        if (self.setting is None) != (self.values is None):
+            raise ValueError("give setting and values, both of them or none")
+        if self.setting is not None and self.cost is not None:
+            raise ValueError("cost: found with setting, allowed: with quotas or cores, as its price is that of a core")
         return self

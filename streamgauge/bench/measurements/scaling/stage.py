@@ -1,11 +1,14 @@
-"""The scaling stage: rates on parts of the machine, in turns in one warm process, and what follows from them."""
+"""The scaling stage: rates on parts of the machine or over a setting, in turns, and what follows from them."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.driver.queues import held_rows
@@ -13,7 +16,7 @@ from streamgauge.bench.driver.system import Share
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import software_of
+from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import sustainable
 from streamgauge.bench.measurements.scaling.record import (
     Carried,
@@ -30,7 +33,8 @@ from streamgauge.bench.search.estimate import differ_of, geometric_mean, interva
 from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
-from streamgauge.config import Search
+from streamgauge.config import Replay
+from streamgauge.config.changing import with_setting
 from streamgauge.records.measurement import Limits, Window
 from streamgauge.stats.scalability import Law, Refused
 
@@ -44,14 +48,16 @@ CHECKED = 0.6
 def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError without a rate, or without such parts."""
     searched = _searched(cell_run)
-    with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
-        begin = time.monotonic()
-        turns = _Turns(bench, token, cell_run.benchmark.search, section.cores is not None)
-        turns.refuse(section.parts)
-        points = turns.points(section, searched[-1])
-        carried = [carried_of(points, cpus, section.parts) for cpus in section.parts]
-        checked, software = turns.checked(carried)
-        seconds = time.monotonic() - begin
+    whole, begin = searched[-1], time.monotonic()
+    if section.setting is not None:
+        carried, checked, software = _measured(_Afresh(cell_run, section.setting), cell_run, section, whole)
+    else:
+        with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
+            begin = time.monotonic()
+            turns = _Turns(bench, token, section.cores is not None)
+            turns.refuse(section.parts)
+            carried, checked, software = _measured(turns, cell_run, section, whole)
+    seconds = time.monotonic() - begin
     differs = differ_of([one.rate_events_per_s for one in searched])
     percent = cell_run.benchmark.experiment(cell_run.cell.experiment).target_percent or 0.0
     about = {"cell": cell_run.cell, "target_percent": percent, "seconds": seconds}
@@ -77,7 +83,6 @@ class _Turns:
 
     bench: ReadyCell
     token: int
-    settings: Search
     whole: bool
 
     def refuse(self, parts: Sequence[float]) -> None:
@@ -91,53 +96,111 @@ class _Turns:
         except UserError as problem:
             raise UserError(f"scaling.{'cores' if self.whole else 'quotas'}: {problem}") from None
 
-    def points(self, section: Scaling, whole: Estimate) -> list[Point]:
-        """Measures all points in a warm process."""
-        rows = held_rows(self.bench.plan.replay.max_memory_mb)
-        limits = Limits(most_rows=rows, continuous=self.bench.continuous)
+    @contextmanager
+    def visit(self, cpus: float) -> Iterator[Callable[[Hold], Window]]:
+        """Yields what carries windows out on so many CPUs."""
 
-        def window(cpus: float, step: Hold) -> Window:
+        def window(step: Hold) -> Window:
             if not self.bench.running:
                 self.bench.give(None)
-                warm_up(self.settings, limits, self._window)
-            if not limits.continuous:
+                _warm_up(self.bench, self.token)
+            if not self.bench.continuous:
                 self.bench.pause()  # no batch is of two parts
             self.bench.give(Share(cpus, self.whole))
-            if limits.continuous:
+            if self.bench.continuous:
                 time.sleep(SETTLE_S)
-            log.info("%g CPUs, %s: %d rows waiting", cpus, step.reason, step.rows)
-            measured = self._window(step)
-            log.info("  %s", measured.invalid or f"{measured.rows / measured.seconds:.5g} events/s")
-            return measured
+            return self.bench.window(step, token=self.token)
 
-        points = measure_parts(section.parts, section.blocks, section.seed, self.settings, limits, whole, window)
+        yield window
+
+    def trial(self, cpus: float, rate: float) -> Measured:
+        """Runs an open-loop trial on so many CPUs."""
         self.bench.end_loop()
-        return points
+        self.bench.give(Share(cpus, self.whole))
+        return self.bench.trial(rate, timing.CHECK_S, token=self.token)
 
-    def _window(self, step: Hold) -> Window:
-        return self.bench.window(step, token=self.token)
 
-    def checked(self, carried: Sequence[Carried]) -> tuple[Checked | None, dict[str, str]]:
-        """Compares the answers of an open-loop trial on the smallest part; returns versions of the system, too."""
-        least = next((one for one in carried if one.rate_events_per_s), None)
-        if least is None or least.rate_events_per_s is None:
-            return None, {}
-        rate = CHECKED * least.rate_events_per_s
-        try:
-            self.bench.give(Share(least.cpus, self.whole))
-            log.info("%g CPUs, answers at %.6g events/s", least.cpus, rate)
-            measured = self.bench.trial(rate, timing.CHECK_S, token=self.token)
-        except (UserError, Outage) as problem:
-            return Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
-        seen, verdict = measured.observation, measured.verdict
-        log.info("  %s: %s", verdict.outcome, seen.invalid or verdict.reason)
-        checked = Checked(
-            rate_events_per_s=rate,
-            outcome=verdict.outcome,
-            correct=measured.correct,
-            reason=seen.invalid or verdict.reason,
-        )
-        return checked, software_of(measured.run.details)
+@dataclass(frozen=True)
+class _Afresh:
+    """A cell that is made ready anew, and warmed up, for each visit to a value of a setting."""
+
+    cell_run: CellRun
+    setting: str
+
+    def _ready(self, value: float) -> AbstractContextManager[tuple[ReadyCell, int]]:
+        benchmark = self.cell_run.benchmark
+        changed = with_setting(benchmark, self.cell_run.cell.system, self.setting, int(value))
+        return replace(self.cell_run, benchmark=changed).ready(timing.scaling_seconds(benchmark))
+
+    @contextmanager
+    def visit(self, value: float) -> Iterator[Callable[[Hold], Window]]:
+        """Yields what carries windows out with that value."""
+        with self._ready(value) as (bench, token):
+
+            def window(step: Hold) -> Window:
+                if not bench.running:
+                    _warm_up(bench, token)
+                return bench.window(step, token=token)
+
+            yield window
+
+    def trial(self, value: float, rate: float) -> Measured:
+        """Runs an open-loop trial with that value."""
+        with self._ready(value) as (bench, token):
+            return bench.trial(rate, timing.CHECK_S, token=token)
+
+
+def _warm_up(bench: ReadyCell, token: int) -> None:
+    """Warms up a fresh process, whose query goes on then."""
+    warm_up(bench.plan.search, _limits(bench.plan.replay, bench.continuous), partial(bench.window, token=token))
+
+
+def _limits(replay: Replay, continuous: bool) -> Limits:
+    return Limits(most_rows=held_rows(replay.max_memory_mb), continuous=continuous)
+
+
+def _measured(
+    turns: _Turns | _Afresh, cell_run: CellRun, section: Scaling, whole: Estimate
+) -> tuple[list[Carried], Checked | None, dict[str, str]]:
+    """Measures all points, and compares answers on the smallest part; returns versions of the system, too."""
+    benchmark, at = cell_run.benchmark, section.setting or "CPUs"
+    limits = _limits(benchmark.replay, whole.batch_cost_s is None)  # without micro-batches, a batch has no cost
+
+    @contextmanager
+    def visit(part: float) -> Iterator[Callable[[Hold], Window]]:
+        with turns.visit(part) as window:
+
+            def logged(step: Hold) -> Window:
+                log.info("%s %g, %s: %d rows waiting", at, part, step.reason, step.rows)
+                measured = window(step)
+                log.info("  %s", measured.invalid or f"{measured.rows / measured.seconds:.5g} events/s")
+                return measured
+
+            yield logged
+
+    points = measure_parts(
+        section.parts, section.blocks, section.seed, benchmark.search, limits, whole, visit,
+        in_proportion=section.setting is None,
+    )  # fmt: skip
+    carried = [carried_of(points, part, section.parts) for part in section.parts]
+    least = next((one for one in carried if one.rate_events_per_s), None)
+    if least is None or least.rate_events_per_s is None:
+        return carried, None, {}
+    rate = CHECKED * least.rate_events_per_s
+    log.info("%s %g, answers at %.6g events/s", at, least.cpus, rate)
+    try:
+        return carried, *checked_of(turns.trial(least.cpus, rate), rate)
+    except (UserError, Outage) as problem:
+        return carried, Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
+
+
+def checked_of(measured: Measured, rate: float) -> tuple[Checked, dict[str, str]]:
+    """Reads the trial whose answers were compared; returns versions of the system, too."""
+    seen, verdict = measured.observation, measured.verdict
+    log.info("  %s: %s", verdict.outcome, seen.invalid or verdict.reason)
+    reason = seen.invalid or verdict.reason
+    checked = Checked(rate_events_per_s=rate, outcome=verdict.outcome, correct=measured.correct, reason=reason)
+    return checked, software_of(measured.run.details)
 
 
 def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float]) -> Carried:
@@ -172,7 +235,8 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: f
     core_hour = None if section.cost is None else section.cost.core_hour
     return ScalingRun(
         plan=plan,
-        kind="quotas" if section.cores is None else "cores",
+        kind="setting" if section.setting else "quotas" if section.cores is None else "cores",
+        setting=section.setting or "",
         blocks=section.blocks,
         points=points,
         law=Scalability.of(law, section.parts) if isinstance(law, Law) else None,
@@ -186,40 +250,44 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: f
 def _keep(cell_run: CellRun, run: ScalingRun) -> None:
     """Keeps the figures of a run among the results."""
     wrong = "answers were wrong on the smallest part" if run.checked and run.checked.correct is False else ""
+    setting = re.sub(r"\W+", "_", run.setting)
+    at, of = (f"{setting}_", f"_of_{setting}") if setting else ("", "")
+    keep = partial(cell_run.keep, software=run.software)
     for one in run.points:
-        rate = ("rate", "events/s", one.rate_events_per_s, one.interval)
-        for name, unit, figure, between in (rate, ("efficiency", "ratio", one.efficiency, one.efficiency_interval)):
-            cell_run.keep(
-                f"scaling_{name}_at_{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
-                void=wrong or one.reason, remark=run.fewer(one), software=run.software,
+        figures = [
+            ("rate", "events/s", one.rate_events_per_s, one.interval),
+            ("efficiency", "ratio", one.efficiency, one.efficiency_interval),
+        ]
+        if run.core_hour is not None:
+            low, high = (run.cost(one.cpus, rate) for rate in one.interval or (None, None))
+            money = None if low is None or high is None else (high, low)
+            figures.append(("cost_per_billion", "money", run.cost_of(one), money))
+        for name, unit, figure, between in figures:
+            keep(
+                f"scaling_{name}_at_{at}{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
+                void=wrong or one.reason, remark=run.fewer(one),
             )  # fmt: skip
     rates = sum(len(one.blocks) for one in run.points)  # all of them bear what follows from the points
     if run.law is not None:
         for name, value in (("contention", run.law.contention), ("coherency", run.law.coherency)):
             ends = (value.low, value.high)
-            cell_run.keep(
-                f"scaling_{name}",
-                "ratio",
-                value.value,
-                interval=ends,
-                samples=rates,
-                void=wrong,
-                software=run.software,
-            )
-    if run.need is not None:
-        low, high = run.need.low, run.need.high
-        ends_of_need = None if low is None or high is None else (low, high)
-        missing = "" if run.need.cpus is not None else "no part is known to carry it"
-        cell_run.keep(
-            f"scaling_cores_for_{run.need.rate_events_per_s:g}_per_s", "cores", run.need.cpus, interval=ends_of_need,
-            samples=rates, void=wrong or missing, software=run.software,
-        )  # fmt: skip
+            keep(f"scaling_{name}{of}", "ratio", value.value, interval=ends, samples=rates, void=wrong)
+    if (need := run.need) is not None:
+        between = None if need.low is None or need.high is None else (need.low, need.high)
+        void = wrong or ("" if need.cpus is not None else "no part is known to carry it")
+        name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
+        keep(f"scaling_{unit}_{name}", unit, need.cpus, interval=between, samples=rates, void=void)
+        if run.core_hour is not None:
+            each = None if need.cost_per_billion is None or need.cpus is None else need.cost_per_billion / need.cpus
+            money = None if between is None or each is None else (each * between[0], each * between[1])
+            metric = f"scaling_cost_per_billion_{name}"
+            keep(metric, "money", need.cost_per_billion, interval=money, samples=rates, void=void)
 
 
 def sentence_of(run: ScalingRun) -> str:
     """Says what the parts carry, and whether they follow the law."""
     known = [(one, run.fewer(one)) for one in run.known]
-    rates = ", ".join(f"{one.rate_events_per_s:,.0f} on {one.cpus:g}{few and f' ({few})'}" for one, few in known)
+    rates = ", ".join(f"{one.rate_events_per_s:,.0f} {run.at(one.cpus)}{few and f' ({few})'}" for one, few in known)
     law = run.law
     if law is None:
         return f"events/s: {rates or 'nothing'}; no law: {run.refused}"
