@@ -44,7 +44,7 @@ def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: C
 
 
 def _lines(records: Records) -> Iterator[str]:
-    """Yields the figures of measurements that the table has no column for, and the sentences on each cell."""
+    """Yields figures that the table has no column for, sentences on each cell, and what disorder costs at the end."""
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
@@ -57,11 +57,12 @@ def _lines(records: Records) -> Iterator[str]:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
         if cell.wrong:
             yield f"{name}: answers were wrong in {first_of(cell.wrong)}"
-        yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
         if name in costs:
             yield f"{name}: {costs[name].sentence}"
         if loss and loss.rule != "never":
             yield f"{name}: {loss.sentence}"
+    for cell in records.cells:
+        yield from (f"{cell.cell.name}: {compared.sentence}" for compared in comparisons(records, cell))
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:
