@@ -17,7 +17,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.degrees import comparisons, in_cpus
+from streamgauge.results.report.degrees import all_comparisons, in_cpus
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -61,8 +61,8 @@ def _lines(records: Records) -> Iterator[str]:
             yield f"{name}: {costs[name].sentence}"
         if loss and loss.rule != "never":
             yield f"{name}: {loss.sentence}"
-    for cell in records.cells:
-        yield from (f"{cell.cell.name}: {compared.sentence}" for compared in comparisons(records, cell))
+    for compared in all_comparisons(records):
+        yield f"{compared.experiment}.{compared.workload}.{compared.system}: {compared.sentence}"
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:

@@ -6,7 +6,7 @@ from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
 from streamgauge.records.comparison import RATE
 from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt
-from streamgauge.results.report.degrees import comparisons, factor, out_of_order_percent
+from streamgauge.results.report.degrees import all_comparisons, comparisons, factor, out_of_order_percent
 from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
@@ -27,10 +27,8 @@ def section(records: Records) -> Section:
 
 
 def _compared(records: Records) -> list[Block]:
-    """What disorder costs, rates first; of many comparisons, those of the highest degree of each workload and system."""
-    compared = sorted(
-        (one for cell in records.cells for one in comparisons(records, cell)), key=lambda one: one.metric != RATE
-    )
+    """What disorder costs, rates first; of many comparisons, that of each system at the highest degree of disorder."""
+    compared = sorted(all_comparisons(records), key=lambda one: one.metric != RATE)
     shown = compared
     if len(compared) > MOST:
         degrees = {stream.experiment.name: factor(stream) for stream in records.streams}
