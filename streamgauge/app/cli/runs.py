@@ -86,8 +86,9 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
 def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = False) -> None:
     """Show the figures that two runs share side by side, with their intervals.
 
-    With one run on each side, a difference may be the noise between runs, so no ratio is formed. An interval "of one
-    process" leaves out how much fresh processes differ.
+    With one run on each side, a difference may be the noise between runs, so no ratio is formed.
+
+    An interval of one process leaves out how much fresh processes differ.
 
     Use `streamgauge release-check` for a verdict.
     """

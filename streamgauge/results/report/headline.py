@@ -27,7 +27,7 @@ def section(records: Records) -> Section:
 
 
 def _compared(records: Records) -> list[Block]:
-    """What disorder costs, rates first; of many comparisons, that of each system at the highest degree of disorder."""
+    """Comparisons, those of rates first; of many, one of each system, at the highest degree of disorder."""
     compared = sorted(all_comparisons(records), key=lambda one: one.metric != RATE)
     shown = compared
     if len(compared) > MOST:

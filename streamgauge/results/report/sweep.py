@@ -1,4 +1,4 @@
-"""What disorder costs: ratios of windows in turns, and latency against disorder at each cell's own rate."""
+"""Costs of disorder: ratios of windows in turns, and latency against disorder at each cell's own rate."""
 
 from __future__ import annotations
 
