@@ -11,8 +11,8 @@ from streamgauge.records.record import Part
 from streamgauge.stats.paired import Ratio
 
 RATE = "sustainable_rate_events_per_s"
-#: what stands before the sentence of a latency
-_LATENCIES = {"p50": "in p50 latency, ", "p99": "in p99 latency, "}
+#: what stands before the sentence of a latency, which the last process alone measures
+_LATENCIES = {name: f"in {name} latency of one process, " for name in ("p50", "p99")}
 
 
 class Comparison(Part):

@@ -1,7 +1,7 @@
 """Tells how many more CPUs one stream needs than another at a common rate, from rates on parts of the machine.
 
-Between two measured parts the rate is taken for a power of the CPUs; beyond them nothing is claimed. Blocks of both are
-paired by their number, so that what a process gains while it warms up cancels.
+Between two measured parts the rate is taken for a power of the CPUs; beyond them nothing is claimed. Each stream has a
+process of its own, so nothing is paired: the interval holds the blocks of both, and how much fresh processes differ.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def more_cpus(curve: Curve, other: Curve, rate: float | None) -> MoreCpus | Refu
     at = rate if rate is not None and least <= rate <= most else math.sqrt(least * most)
     own, others = curve.needed(at), other.needed(at)
     (cpus, slope), (base, base_slope) = own.mean(axis=0), others.mean(axis=0)
-    each = np.array([one - other for one, other in zip(own[:, 0], others[:, 0], strict=False)])
-    quantile = float(stdtrit(each.size - 1, (1 + CONFIDENCE) / 2))
-    blocks = quantile * float(each.std(ddof=1)) / math.sqrt(each.size)
-    half = math.hypot(blocks, curve.differ * slope, other.differ * base_slope)
+    blocks = (
+        float(stdtrit(each.size - 1, (1 + CONFIDENCE) / 2)) * float(each.std(ddof=1)) / math.sqrt(each.size)
+        for each in (own[:, 0], others[:, 0])
+    )
+    half = math.hypot(*blocks, curve.differ * slope, other.differ * base_slope)
     return MoreCpus(at, float(cpus), float(base), (float(cpus - base) - half, float(cpus - base) + half))
 
 

@@ -97,10 +97,13 @@ def test_compare(artifacts: Path) -> None:
     assert (row["figure"], row["before"]["value"], row["after"]["value"]) == (
         "e w s streaming sustainable_rate_events_per_s", 1000, 900,
     )  # fmt: skip
+    assert row["before"]["samples"] == 1
     assert "ratio" not in row, "two runs were not measured in turns"
     told = call(artifacts, "runs", "compare", "one", "two").out
     assert told == (
-        "e w s streaming sustainable_rate_events_per_s  1,000 events/s (900 to 1,100) → 900 events/s (810 to 990)\n"
+        "e w s streaming sustainable_rate_events_per_s  1,000 events/s (900 to 1,100) of one process → "
+        "900 events/s (810 to 990) of one process\n"
+        "An interval of one process leaves out that fresh processes differ by several percent.\n"
     )
     call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that counts in both")
 

@@ -437,11 +437,11 @@ def test_page_and_runs_show_say_what_a_late_stream_costs_in_cpus(tmp_path: Path)
     assert (name, cost.against, cost.rate_events_per_s) == (late.name, "e", 80)
     assert cost.cpus == pytest.approx(0.99, abs=0.01)
     assert cost.of_against == pytest.approx(0.79, abs=0.01)
-    said = r"at 80 events/s it needs 0\.2 CPUs more than e \(0\.1\d* to 0\.2\d*\)"
+    said = r"of two processes, at 80 events/s it needs 0\.2 CPUs more than e \(0\.1\d* to 0\.2\d*\)"
     assert re.fullmatch(said, cost.sentence)
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r"))
     notes = {part.title: [one.text for one in part.blocks if isinstance(one, Note)] for part in shown.parts}
-    assert f"A{cost.sentence[1:]}." in notes["late × all × known"]
+    assert f"O{cost.sentence[1:]}." in notes["late × all × known"]
     assert not any(" CPUs more than " in text for text in notes["e × all × known"])
     with RunLog(bench.store.run("r")).stage("scaling", late.model_dump()):
         pass
@@ -464,7 +464,9 @@ def test_what_is_not_known_of_the_cpus_has_its_reason(tmp_path: Path) -> None:
             "answers were wrong, or a part has no rate in some block"
         )
     alike = disorder_in_cpus([fast, fast.model_copy(update={"cell": late})])[late.name]
-    assert alike.sentence.startswith("at 714 events/s it needs no more CPUs than e that show: between -0.0")
+    assert alike.sentence.startswith(
+        "of two processes, at 714 events/s it needs no more CPUs than e that show: between -0.0"
+    )
 
 
 def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:

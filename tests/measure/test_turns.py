@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamgauge.base.errors import Outage
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.bench.measure import turns
+from streamgauge.bench.measure import shared_latency, turns
 from streamgauge.bench.measure.cell import ReadyCell
+from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.steps import Hold
+from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
+from streamgauge.catalog.run_summary import search_of
 from streamgauge.config import Cell
+from streamgauge.records.comparison import RATE
 from streamgauge.records.measurement import Window
-from streamgauge.records.trial import WINDOWS
+from streamgauge.records.trial import WINDOWS, MeasuredWindow
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import Bench, write_bench
+from tests.measure.killed import job_of, kill, run_again
 
 PLAN: dict[str, Any] = {"max_age": "1s", "warmup_seconds": 0, "window_seconds": 0.3, "proof_steps": 0}
 PLAN |= {"processes": 2, "in_turns": True}
@@ -150,3 +158,69 @@ def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_t
     assert [len(found[name]["processes"]) for name in "ef"] == [1, 1]
     runs = json.loads((log.path / "cells" / cells[1].name / "latency.json").read_text())
     assert [run["rate_events_per_s"] for run in runs][1:] == [4000]
+
+
+@pytest.mark.prove
+def test_a_job_that_is_killed_in_a_block_leaves_one_set_of_results(tmp_path: Path) -> None:
+    """SIGKILL in the third block: the job that follows has a fresh process, and measures that block anew."""
+    experiments = [{"name": name, "target_percent": 0, "seed": seed} for seed, name in enumerate("ef")]
+    plan = PLAN | {"processes": 1, "blocks": 5, "ratio_error": 0.9, "window_seconds": 0.2}
+    bench = write_bench(
+        tmp_path, search=plan, latency={"fractions": [0.5], "seconds": 1}, systems=[{"name": "a", **KNOWN}],
+        experiments=experiments,
+    )  # fmt: skip
+    log, cells = RunLog(bench.store.run("r")), bench.benchmark.all_cells()
+    for one in experiments:
+        with log.stage("validate", {"experiment": one["name"]}):
+            pass
+
+    def pairs() -> list[Window]:
+        logs = [log.path / "cells" / one.name / WINDOWS for one in cells]
+        windows = [line.window for path in logs if path.exists() for line in MeasuredWindow.read_log(path)]
+        return [one for one in windows if one.purpose == "pair"]
+
+    command = job_of(bench, "turns")
+    kill(bench, command, lambda: len(pairs()) >= 9)
+    assert 9 <= len(before := pairs()) < 12
+    run_again(bench, command)
+    blocks = Counter((one.block, one.life) for one in pairs())
+    assert blocks == {(0, 1): 4, (1, 1): 4, (2, 1): len(before) - 8, (3, 2): 4, (4, 2): 4, (5, 2): 4}
+    [compared] = search_of(log.path / "cells" / cells[1].name).compared
+    assert (compared.blocks, compared.processes) == (5, 1)
+    figures = [(one.experiment, one.metric) for one in results.read(log.path)]
+    assert sorted(set(figures)) == sorted(figures)
+    assert {("e", RATE), ("f", RATE)} < set(figures)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("lasts", "its process does not last from one run to the next"),
+        ("rate", "f has no rate that counts"),
+        ("run", "the run in turns is invalid: a queue overflowed"),
+        ("answers", "too few blocks have answers enough"),
+    ],
+)
+def test_latencies_that_are_not_compared_have_the_reason_and_their_file_has_one_line(
+    tmp_path: Path, fault: str, reason: str
+) -> None:
+    experiments = [{"name": name, "target_percent": 0, "seed": seed} for seed, name in enumerate("ef")]
+    bench = write_bench(tmp_path, search=PLAN, latency=LATENCY | {"blocks": 5}, experiments=experiments)
+    cells, run = bench.benchmark.all_cells(), bench.store.run("r")
+    group = [CellRun(bench.benchmark, bench.store, one, run) for one in cells]
+    for one in group:
+        one.directory.mkdir(parents=True)
+        rate = None if (fault, one.cell.experiment) == ("rate", "f") else 9000.0
+        SearchAnswer(outcome="found", sustainable_rate_events_per_s=rate).write(one.directory / "search.json")
+    invalid = "a queue overflowed" if fault == "run" else None
+    trial = SimpleNamespace(observation=SimpleNamespace(invalid=invalid), spans=())
+    capabilities = SimpleNamespace(lasts=fault != "lasts")
+    ready: Any = SimpleNamespace(cells=cells, capabilities=capabilities, paced=lambda *_, **__: trial)
+    for _ in range(2):
+        shared_latency.measure(ready, group, 1)
+    compared = json.loads((group[1].directory / "search.json").read_text())["compared"]
+    assert [(one["metric"], one["ratio"], one["reason"]) for one in compared] == [
+        ("p50", None, reason), ("p99", None, reason)
+    ]  # fmt: skip
+    turned = group[1].directory / "latency-turns.jsonl"
+    assert (len(read_jsonl(turned)) if turned.exists() else 0) == (fault in ("run", "answers"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import copy, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import keep
+from streamgauge.records.comparison import RATE
 from streamgauge.records.profile import Profile
 from tests.command import Call, run
 from tests.example_run import CELLS, RUN, benchmark, profile, record_cells, record_example
@@ -83,15 +85,23 @@ def test_a_stream_is_that_of_the_command(flights: Path) -> None:
     assert (stream.sha256, stream.events) == (told["sha256"], told["events"])
 
 
-def test_rates_and_latencies_are_those_of_the_records(measured: Path) -> None:
+def test_rates_latencies_and_comparisons_are_those_of_the_records(measured: Path) -> None:
     found = streamgauge.Run(measured)
     rate = next(one for one in found.rates if (one.experiment, one.system) == ("ordered", "rocksdb"))
     assert rate.rate_events_per_s == pytest.approx(40_000)
-    assert (rate.claim, rate.constraint) == ("proven", "batch cap")
+    assert (rate.claim, rate.constraint, rate.interval_of) == ("proven", "batch cap", "2 processes")
     assert rate.low is not None
     assert rate.low < 40_000
     of_late = [one for one in found.latencies if (one.experiment, one.system) == ("late20", "rocksdb")]
     assert [(one.fraction, one.is_sound) for one in of_late] == [(0.5, True), (0.8, True), (0.9, True), (1.0, False)]
+    [cost] = found.comparisons.pandas().to_dict("records")
+    assert cost.pop("low") == pytest.approx(0.93 * math.exp(-0.02))
+    assert cost.pop("high") == pytest.approx(0.93 * math.exp(0.02))
+    assert cost == {
+        "experiment": "late20", "against": "ordered", "workload": "sum", "system": "rocksdb", "metric": RATE,
+        "ratio": 0.93, "blocks": 6, "processes": 1, "reason": "",
+        "sentence": "against ordered it costs 7.0% (5.1% to 8.8%)",
+    }  # fmt: skip
     frame = found.latencies.pandas()
     assert frame["p99_ms"].max() == pytest.approx(3 * 120 / 0.15)
     assert found.profile is not None
@@ -116,7 +126,7 @@ def test_a_frame_without_rows_has_its_columns() -> None:
 
 
 def test_a_frame_is_of_pandas_or_of_polars(monkeypatch: pytest.MonkeyPatch) -> None:
-    rate = Rate("late", "sum", "spark", 100.0, 90.0, None, "proven", None)
+    rate = Rate("late", "sum", "spark", 100.0, 90.0, None, "one process", "proven", None)
     rows = Rows.of(Rate, [rate])
     assert rows.polars().to_dicts() == rows.pandas().replace({float("nan"): None}).to_dict("records") == [vars(rate)]
     monkeypatch.setitem(sys.modules, "polars", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.trial import TrialResult
 from streamgauge.results.report import cells_section, overview, sweep
-from streamgauge.results.report.blocks import Block, Chart, Note, Section, Table, Text, Tiles
+from streamgauge.results.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
 from streamgauge.results.report.model import limited_by, settled_age
 from streamgauge.results.report.run_records import Records
 from tests.example_run import RUN
@@ -240,12 +240,21 @@ def test_settled_age_is_the_median_of_the_second_half() -> None:
     assert (age(samples, []), age([], samples[:1]), age([], [])) == (2, 9, None)
 
 
-def test_rates_stand_side_by_side_without_a_ratio(records: Records) -> None:
-    found = sweep.section(records).blocks[0]
-    assert isinstance(found, Chart)
-    assert [plain(column) for column in found.table.columns[5:]] == ["90 % interval", "claim"]
-    shown = {(row[0], row[3]): [plain(cell) for cell in row[5:]] for row in found.table.rows}
-    assert shown["ordered", "rocksdb"] == ["38 416 – 41 649", "proven"]
+def test_what_disorder_costs_is_a_ratio_of_windows_in_turns_and_else_not_compared(records: Records) -> None:
+    shown = sweep.section(records).blocks
+    assert next(one.title for one in shown if isinstance(one, Chart)) == "Rate over the rate in order"
+    rows = [[plain(cell) for cell in row] for row in table_of(shown, "Rate over the rate in order").rows]
+    assert rows == [
+        ["ordered", "0", "sum", "rocksdb", "1", "—", "—", "—"],
+        ["late20", "20", "sum", "rocksdb", "0.93", "0.9116 – 0.9488", "6", "1"],
+    ]
+    holes = {one.what: one.why for one in shown if isinstance(one, Hole)}
+    assert holes["Not compared: late20.sum.hdfs"].startswith("no process measured it in turns with ordered")
+    assert holes["Not compared: late99.sum.hdfs"] == "not run: see generate late99"
+
+
+def table_of(blocks: Sequence[Block], title: str) -> Table:
+    return next(block.table for block in blocks if isinstance(block, Chart) and block.title == title)
 
 
 def comparisons(records: Records) -> list[list[str]]:

@@ -30,13 +30,17 @@ def test_it_says_no_more_than_the_interval(found: Ratio | None, sentence: str) -
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
-        (None, "in p99 latency, what it costs against ordered is not known: too few windows in turns were measured"),
+        (
+            None,
+            "in p99 latency of one process, what it costs against ordered is not known: "
+            "too few windows in turns were measured",
+        ),
         (
             Ratio(1.001, 0.984, 1.018, 6, 1),
-            "in p99 latency, against ordered no cost shows: it is between 1.6% lower and 1.8% higher",
+            "in p99 latency of one process, against ordered no cost shows: it is between 1.6% lower and 1.8% higher",
         ),
-        (Ratio(1.07, 1.05, 1.09, 6, 1), "in p99 latency, against ordered it costs 7.0% (5.0% to 9.0%)"),
-        (Ratio(0.95, 0.92, 0.97, 6, 1), "in p99 latency, against ordered it gains 5.0% (3.0% to 8.0%)"),
+        (Ratio(1.07, 1.05, 1.09, 6, 1), "in p99 latency of one process, against ordered it costs 7.0% (5.0% to 9.0%)"),
+        (Ratio(0.95, 0.92, 0.97, 6, 1), "in p99 latency of one process, against ordered it gains 5.0% (3.0% to 8.0%)"),
     ],
 )
 def test_a_longer_latency_is_a_cost(found: Ratio | None, sentence: str) -> None:

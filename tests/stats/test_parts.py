@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,15 @@ def test_fresh_processes_are_in_the_interval() -> None:
     found = more_cpus(late, ordered, 2000)
     assert isinstance(found, MoreCpus)
     assert found.interval[1] == pytest.approx(0.125 * 2**1.25)
+
+
+def test_blocks_of_two_processes_are_not_paired() -> None:
+    """Both processes became faster by the same part from block to block, which says nothing of how they differ."""
+    ordered, late = (Curve(CPUS, [rates(one_cpu * (1 + n / 10)) for n in range(3)]) for one_cpu in (1000, 800))
+    found = more_cpus(late, ordered, 2000)
+    assert isinstance(found, MoreCpus)
+    half = math.hypot(*(2.92 * one.needed(2000)[:, 0].std(ddof=1) / 3**0.5 for one in (late, ordered)))
+    assert found.interval[1] - (found.cpus - found.other) == pytest.approx(half, 1e-3)
 
 
 def test_the_interval_holds_the_truth_nine_times_in_ten() -> None:

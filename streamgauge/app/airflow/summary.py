@@ -17,7 +17,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.degrees import comparisons, in_cpus
+from streamgauge.results.report.degrees import all_comparisons, in_cpus
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -47,7 +47,7 @@ def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: C
 
 
 def _lines(records: Records) -> Iterator[str]:
-    """Yields the figures of measurements that the table has no column for, and the sentences on each cell."""
+    """Yields figures that the table has no column for, sentences on each cell, and what disorder costs at the end."""
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
@@ -60,11 +60,12 @@ def _lines(records: Records) -> Iterator[str]:
         name, loss = cell.cell.name, cell.search.lost_at_own_speed if cell.search else None
         if cell.wrong:
             yield f"{name}: answers were wrong in {first_of(cell.wrong)}"
-        yield from (f"{name}: {compared.sentence}" for compared in comparisons(records, cell))
         if name in costs:
             yield f"{name}: {costs[name].sentence}"
         if loss and loss.rule != "never":
             yield f"{name}: {loss.sentence}"
+    for compared in all_comparisons(records):
+        yield f"{compared.experiment}.{compared.workload}.{compared.system}: {compared.sentence}"
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:

@@ -88,6 +88,8 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
 
     With one run on each side, a difference may be the noise between runs, so no ratio is formed.
 
+    An interval of one process leaves out how much fresh processes differ.
+
     Use `streamgauge release-check` for a verdict.
     """
     one, other = (run_summary.figures(known_run(store_at(artifacts).runs(), name)) for name in (before, after))
@@ -95,10 +97,12 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
         raise UserError(_nothing_shared(before, after, artifacts))
     rows = [{"figure": " ".join(key), "before": _record(one[key]), "after": _record(other[key])} for key in shared]
     lines = [
-        f"{' '.join(key)}  {one[key].text} → {other[key].text}"
+        f"{' '.join(key)}  {_text(one[key])} → {_text(other[key])}"
         f"{'' if one[key].config_hash == other[key].config_hash else '  (other settings)'}"
         for key in shared
     ]
+    if any(map(_is_of_one_process, (run[key] for key in shared for run in (one, other)))):
+        lines.append("An interval of one process leaves out that fresh processes differ by several percent.")
     tell("\n".join(lines), {"before": before, "after": after, "figures": rows}, as_json)
 
 
@@ -178,5 +182,14 @@ def _name(one: Result) -> str:
     return " ".join([one.experiment, one.workload, one.system, one.mode, one.metric])
 
 
+def _is_of_one_process(one: Result) -> bool:
+    return one.low is not None and one.samples == 1
+
+
+def _text(one: Result) -> str:
+    return f"{one.text}{' of one process' if _is_of_one_process(one) else ''}"
+
+
 def _record(one: Result) -> dict[str, object]:
-    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "claim": one.claim}
+    names = ("value", "low", "high", "unit", "claim", "samples")
+    return {name: getattr(one, name) for name in names}

@@ -17,19 +17,24 @@ from streamgauge.base.places import Remote, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.records.profile import Profile
+from streamgauge.results.report.degrees import all_comparisons
 from streamgauge.results.report.run_records import CellRecord, Records
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from polars import DataFrame as PolarsFrame
 
-Row = TypeVar("Row", bound="Rate | Latency")
+Row = TypeVar("Row", bound="Rate | Latency | Ratio")
 _ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
 
 @dataclass(frozen=True)
 class Rate:
-    """The sustainable rate of a cell; None where the claim allows no figure."""
+    """The sustainable rate of a cell; None where the claim allows no figure.
+
+    interval_of: "3 processes", or "one process", whose interval from low to high compares nothing: fresh processes
+    differ by several percent. `Run.comparisons` has what may be compared.
+    """
 
     experiment: str
     workload: str
@@ -37,6 +42,7 @@ class Rate:
     rate_events_per_s: float | None
     low: float | None
     high: float | None
+    interval_of: str
     claim: str
     constraint: str | None
 
@@ -60,6 +66,27 @@ class Latency:
     max_ms: float | None
     system_cpu_us_per_event: float | None
     correct: bool | None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure over that of the experiment `against`, from windows in turns; None if it is not known, with the reason.
+
+    metric: the rate, or p50 or p99 of the latency at one rate for both. The 90 % interval goes from low to high.
+    """
+
+    experiment: str
+    against: str
+    workload: str
+    system: str
+    metric: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    processes: int
+    reason: str
+    sentence: str
 
 
 class Rows(tuple[Row, ...]):
@@ -136,6 +163,7 @@ class Run:
                 rate_events_per_s=one.rate,
                 low=one.interval[0],
                 high=one.interval[1],
+                interval_of=one.interval_of,
                 claim=one.claim.kind,
                 constraint=one.search.constraint if one.search else None,
             )
@@ -166,3 +194,16 @@ class Run:
             for run in one.latency
         )
         return Rows.of(Latency, latencies)
+
+    @property
+    def comparisons(self) -> Rows[Ratio]:
+        """The comparisons of cells that shared their processes. Raises UserError if a record is damaged."""
+        records = self._records()
+        compared = all_comparisons(records)
+        records.require_sound()
+        ratios = []
+        for one in compared:
+            low, high = one.interval or (None, None)
+            more = one.model_dump(exclude={"interval"})
+            ratios.append(Ratio(**more, low=low, high=high, sentence=one.sentence))
+        return Rows.of(Ratio, ratios)

@@ -36,23 +36,28 @@ def measure(bench: ReadyCell, group: Sequence[CellRun], token: int) -> dict[str,
     sound = [rate for rate in rates if rate]
     measured: tuple[Histogram, ...] = ()
     rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.latency.blocks, len(cells))
-    if bench.capabilities.lasts and len(sound) == len(cells):
+    why = "too few blocks have answers enough"
+    if not bench.capabilities.lasts:
+        why = "its process does not last from one run to the next"
+    elif len(sound) < len(cells):
+        why = f"{cells[rates.index(None)].experiment} has no rate that counts"
+    else:
         rate = latency_turns.common_rate(sound, benchmark.latency.fractions, benchmark.latency.rates)
         log.info("latencies in %d turns at %.6g events/s", len(turns), rate)
         run = bench.paced(rate, turns, benchmark.latency.turn_seconds, token=token)
-        if why := run.observation.invalid:
-            log.info("  invalid: %s", why)
-        measured = () if why else run.spans
+        if invalid := run.observation.invalid:
+            why = f"the run in turns is invalid: {invalid}"
+        measured = () if invalid else run.spans
         for number, one in enumerate(group):
             own = [span for turn, span in zip(turns, run.spans, strict=False) if turn == number]
-            line = TurnLatencies(rate_events_per_s=rate, invalid=why, event_latency=own)
+            line = TurnLatencies(rate_events_per_s=rate, invalid=invalid, event_latency=own)
+            (one.directory / LATENCY_TURNS).unlink(missing_ok=True)  # a stage that was killed has begun again
             line.append(one.directory / LATENCY_TURNS)
     for number, cell in enumerate(cells[1:], 1):
         comparisons = [one for one in searches[number].compared if one.metric not in QUANTILES]
         for metric, quantile in QUANTILES.items():
-            comparisons.append(
-                Comparison.of(cell, cells[0], latency_turns.ratio([(turns, measured)], number, quantile), metric)
-            )
+            ratio = latency_turns.ratio([(turns, measured)], number, quantile)
+            comparisons.append(Comparison.of(cell, cells[0], ratio, metric, why))
             log.info("%s: %s", cell.name, comparisons[-1].sentence)
         publish(group[number], searches[number].model_copy(update={"compared": tuple(comparisons)}))
     seconds, answers = time.monotonic() - begin, sum(one.count for one in measured)

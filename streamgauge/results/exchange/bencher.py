@@ -1,4 +1,7 @@
-"""Bencher's Metric Format (BMF): a JSON object with name → measure → value and its bounds."""
+"""Bencher's Metric Format (BMF): a JSON object with name → measure → value and its bounds.
+
+The bounds are the figure's 90 % interval. That of a rate from one process leaves out how much fresh processes differ.
+"""
 
 from __future__ import annotations
 

@@ -73,6 +73,11 @@ def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
     return [one.among({each.cell.name: each.claim for each in records.cells}) for one in compared]
 
 
+def all_comparisons(records: Records) -> list[Comparison]:
+    """The comparisons of all cells, in the cells' order."""
+    return [one for record in records.cells for one in comparisons(records, record)]
+
+
 def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comparison | None:
     """The comparison of one figure; None without one."""
     return next((one for one in comparisons(records, record) if one.metric == metric), None)

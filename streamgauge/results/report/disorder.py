@@ -77,11 +77,11 @@ def _rates(costs: Costs) -> Section:
         "rates",
         "What of the rate is kept",
         lead,
-        [attempt("Rate kept", _kept, costs), Note(note), attempt("Rate", _absolute, costs), *_unmeasured(costs)],
+        [attempt("Rate kept", kept, costs), Note(note), attempt("Rate", _absolute, costs), *not_compared(costs)],
     )
 
 
-def _kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
+def kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
     """Charts a figure over that of the stream in order, where one process measured both in turns."""
 
     def more(record: CellRecord) -> list[Cell]:
@@ -104,21 +104,19 @@ def _absolute(costs: Costs) -> Block:
     return chart(costs, "Sustainable rate", "events/s", lambda r: r.rate, ends=ends_of, columns=columns, more=more)
 
 
-def _unmeasured(costs: Costs) -> list[Block]:
-    """Says which cells have no ratio, and why."""
+def not_compared(costs: Costs) -> list[Block]:
+    """Says which cells have no ratio to the stream in order, and why."""
     holes: list[Block] = []
     for record in costs.cells:
-        if costs.part(record) is not None:
+        if costs.part(record) is not None or record is costs.base.get(line_of(record)):
             continue
         if not is_rate(record):
             why = record.claim.sentence if record.search else costs.records.why(record.search_status)
-        elif record is costs.base.get(line_of(record)):
-            why = "no other rate was measured in turns with it in one process"
         elif compared := costs.kept(record):
             why = compared.reason
         else:
             why = f"no process measured it in turns with {costs.axes.base}; list that experiment first"
-        holes.append(Hole(f"No ratio of {record.cell.name}", why))
+        holes.append(Hole(f"Not compared: {record.cell.name}", why))
     return holes
 
 
@@ -160,18 +158,22 @@ def _latency(costs: Costs) -> Section:
         "one common rate all do the same work, and the faster one idles more. A ratio is of latencies in turns, at one "
         "rate in one process, where the file asks for them."
     )
-    in_turns = [
-        attempt("Latency", _kept, costs, f"{quantile} latency over that in order", quantile, quantile)
-        for quantile in ("p50", "p99")
-        if any(costs.part(record, quantile) is not None for record in costs.cells)
-    ]
     charts = [
         attempt("Latency", chart, costs, f"{quantile} latency at {where}", f"{quantile} (ms)",
                 lambda r, run=run, quantile=quantile: latency_ms(run(r), quantile), of_time=True)
         for where, run in _loads(costs)
         for quantile in ("p50", "p99")
     ]  # fmt: skip
-    return Section("latency", "How late the answers are", lead, [*in_turns, *charts, *_left_out(costs)])
+    return Section("latency", "How late the answers are", lead, [*latencies_kept(costs), *charts, *_left_out(costs)])
+
+
+def latencies_kept(costs: Costs) -> list[Block]:
+    """Charts of latencies in turns over those of the stream in order; none where none were measured."""
+    return [
+        attempt("Latency", kept, costs, f"{quantile} latency over that in order", quantile, quantile)
+        for quantile in ("p50", "p99")
+        if any(costs.part(record, quantile) is not None for record in costs.cells)
+    ]
 
 
 def _left_out(costs: Costs) -> list[Block]:

@@ -1,27 +1,43 @@
-"""The page's first screen: each cell's rate, its latency, whether its answers are right, and what limits it."""
+"""The page's first screen: what disorder costs, then each cell's rate, its latency, its answers, and its limit."""
 
 from __future__ import annotations
 
 from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
+from streamgauge.records.comparison import RATE
 from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt
-from streamgauge.results.report.degrees import comparisons, out_of_order_percent
+from streamgauge.results.report.degrees import all_comparisons, comparisons, factor, out_of_order_percent
 from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
-#: cells whose tiles are shown; a table below has all
+#: cells whose tiles are shown, and comparisons; tables below have all
 MOST = 6
 
 
 def section(records: Records) -> Section:
-    """Tiles and a sentence for each of the first cells."""
-    blocks: list[Block] = []
+    """Sentences that compare cells, then tiles and a sentence for each of the first cells."""
+    blocks = _compared(records)
+    lead = "" if blocks else "Each cell's rate, its latency, and whether its answers are right."
     for record in records.cells[:MOST]:
         blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
     if (more := len(records.cells) - MOST) > 0:
         blocks.append(Note(f"The table below has {counted(more, 'more cell')}.", href="#summary"))
-    return Section("answer", "The answer", "Each cell's rate, its latency, and whether its answers are right.", blocks)
+    return Section("answer", "The answer", lead, blocks)
+
+
+def _compared(records: Records) -> list[Block]:
+    """Comparisons, those of rates first; of many, one of each system, at the highest degree of disorder."""
+    compared = sorted(all_comparisons(records), key=lambda one: one.metric != RATE)
+    shown = compared
+    if len(compared) > MOST:
+        degrees = {stream.experiment.name: factor(stream) for stream in records.streams}
+        rates = sorted((one for one in compared if one.metric == RATE), key=lambda one: degrees[one.experiment])
+        shown = list({(one.workload, one.system): one for one in rates}.values())
+    notes: list[Block] = [Note(f"{one.experiment}, {one.workload}, {one.system}: {one.sentence}.") for one in shown]
+    if more := len(compared) - len(shown):
+        notes.append(Note(f"The table below has {counted(more, 'more comparison')}.", href="#summary"))
+    return notes
 
 
 def _tiles(record: CellRecord) -> Tiles:
@@ -88,10 +104,8 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 
 def _cost(records: Records, record: CellRecord) -> str:
-    """Sentence that says what disorder costs against the first stream, which is in order, or that it is not known."""
-    if compared := comparisons(records, record):
-        return "".join(f"; {one.sentence}" for one in compared)
-    if not records.streams or out_of_order_percent(records.streams[0]):
+    """Clause that says that nothing compares a cell with the first stream, which is in order; else an empty one."""
+    if comparisons(records, record) or not records.streams or out_of_order_percent(records.streams[0]):
         return ""
     first = records.streams[0].experiment.name
     cell = record.cell

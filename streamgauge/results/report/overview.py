@@ -8,7 +8,7 @@ from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.blocks import Cell, Outcome, Section, State, Table, Text
-from streamgauge.results.report.degrees import comparisons, wanted
+from streamgauge.results.report.degrees import all_comparisons, wanted
 from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
@@ -60,7 +60,7 @@ def summary(records: Records) -> Section:
     tables = [_experiments(records.streams)]
     if records.cells:
         tables.append(_cells(records.cells))
-    if compared := [one for cell in records.cells for one in comparisons(records, cell)]:
+    if compared := all_comparisons(records):
         tables.append(_comparisons(compared))
     return Section("summary", "Summary", blocks=list(tables))
 

@@ -1,11 +1,12 @@
-"""Throughput and latency against disorder: one line per workload and system, one point per experiment."""
+"""Costs of disorder: ratios of windows in turns, and latency against disorder at each cell's own rate."""
 
 from __future__ import annotations
 
-from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Section
-from streamgauge.results.report.costs import Costs, chart, ends_of
+from streamgauge.results.report.blocks import Block, Hole, Note, Section, attempt
+from streamgauge.results.report.costs import Costs, chart
 from streamgauge.results.report.degrees import at_own_rate, latency_ms, line_of
-from streamgauge.results.report.formatting import between, share
+from streamgauge.results.report.disorder import kept, latencies_kept, not_compared
+from streamgauge.results.report.formatting import share
 from streamgauge.results.report.run_records import CellRecord, Records
 
 #: the page of what disorder costs, beside this one
@@ -19,29 +20,24 @@ def is_known(records: Records) -> bool:
 
 def section(records: Records) -> Section:
     lead = (
-        "Throughput and latency against disorder: "
-        "the same workload and system on streams of different out-of-order factors."
+        "The part of the rate that a workload and system keep on a stream with more disorder, from windows that one "
+        "process measured in turns. The bars are 90\u202f% intervals."
     )
     costs = Costs(records)
     groups: dict[tuple[str, str], list[CellRecord]] = {}
     for record in sorted(records.cells, key=costs.factor):
         groups.setdefault(line_of(record), []).append(record)
-
-    def more(record: CellRecord) -> list[Cell]:
-        return [between(record.interval), record.claim.kind]
-
-    note, columns = "The bars are 90\u202f% intervals.", ("90\u202f% interval", "claim")
-    title = "Sustainable rate against disorder"
-    rates = chart(
-        costs, title, "events/s", lambda r: r.rate, ends=ends_of, columns=columns, more=more, groups=groups, note=note
-    )
     why = "no fraction of the rate has a valid run in every measured cell"
     p99: Block = Hole("No latency against disorder", why)
     if (fraction := common_fraction(records.cells)) is not None:
         title = f"p99 event-time latency against disorder, at {share(fraction)} of each cell's rate"
-        p99 = chart(costs, title, "p99 (ms)", lambda r: latency_ms(at_own_rate(r, fraction), "p99"), groups=groups)
+        note = "The rates differ, so these latencies are not compared."
+        p99 = chart(
+            costs, title, "p99 (ms)", lambda r: latency_ms(at_own_rate(r, fraction), "p99"), groups=groups, note=note
+        )
+    ratios = [attempt("Rate kept", kept, costs), *not_compared(costs), *latencies_kept(costs)]
     further = "What disorder costs each engine and state store, and what it does with late events: a page of its own."
-    return Section("disorder", "What disorder costs", lead, [rates, p99, Note(further, href=PAGE)])
+    return Section("disorder", "What disorder costs", lead, [*ratios, p99, Note(further, href=PAGE)])
 
 
 def common_fraction(cells: list[CellRecord]) -> float | None:

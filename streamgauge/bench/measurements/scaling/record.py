@@ -73,7 +73,8 @@ class Need(Part):
 class DisorderInCpus(Part):
     """CPUs that a stream needs beyond those of a less disordered one, of one workload on one system, at one rate.
 
-    It is null where it is not known, with the reason. The interval is one of 90 %, for fresh processes.
+    Each stream had a process of its own, and the interval, one of 90 %, holds how much these differ. It is null where
+    it is not known, with the reason.
     """
 
     against: str
@@ -89,7 +90,7 @@ class DisorderInCpus(Part):
         if self.more is None or self.cpus is None or self.of_against is None:
             return f"what it costs in CPUs against {self.against} is not known: {self.reason}"
         low, high = self.more
-        at, more = f"at {self.rate_events_per_s:,.0f} events/s", self.cpus - self.of_against
+        at, more = f"of two processes, at {self.rate_events_per_s:,.0f} events/s", self.cpus - self.of_against
         if low <= 0 <= high:
             return f"{at} it needs no more CPUs than {self.against} that show: between {low:+.2g} and {high:+.2g}"
         least, most = sorted((abs(low), abs(high)))
