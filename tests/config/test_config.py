@@ -42,7 +42,9 @@ def test_a_target_is_exactly_what_is_written(tmp_path: Path) -> None:
     assert benchmark.experiments[0].fraction == Fraction(1, 1000)
 
 
-EXAMPLES = sorted(str(path.relative_to(ROOT)) for at in ("configs", "examples/jobs") for path in (ROOT / at).glob("*.yaml"))
+EXAMPLES = sorted(
+    str(path.relative_to(ROOT)) for at in ("configs", "examples/jobs") for path in (ROOT / at).glob("*.yaml")
+)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
