@@ -35,7 +35,7 @@ test: tools setup browser network ## Run everything that CI runs; nothing is ski
 tools:
 	@scripts/preflight.sh "$(PYTHON)" test
 
-prove: tools setup browser network flink jvm-link kafka ## Prove the instrument in about two hours: long tests, searches, judges, hostile input
+prove: tools setup browser network flink jvm-link kafka ## Prove the instrument in about three hours: long tests, searches, judges, hostile input
 	@$(BIN)/pytest -q -m prove
 	@for seed in 1 2 3; do $(BIN)/python -m tests.hostile --seed $$seed --draws 1000 || exit 1; done
 	@$(BIN)/python -m benchmarks.search

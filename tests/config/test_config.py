@@ -42,9 +42,14 @@ def test_a_target_is_exactly_what_is_written(tmp_path: Path) -> None:
     assert benchmark.experiments[0].fraction == Fraction(1, 1000)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "configs").glob("*.yaml")))
-def test_every_file_of_configs_is_accepted(name: str) -> None:
-    assert config.load(ROOT / "configs" / name).experiments
+EXAMPLES = sorted(
+    str(path.relative_to(ROOT)) for at in ("configs", "examples/jobs") for path in (ROOT / at).glob("*.yaml")
+)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_file_of_configs_and_of_example_jobs_is_accepted(name: str) -> None:
+    assert config.load(ROOT / name).experiments
 
 
 @pytest.mark.parametrize(

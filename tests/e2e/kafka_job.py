@@ -28,7 +28,7 @@ if "JOB_USER" in os.environ:
     settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
     settings |= {"sasl.username": os.environ["JOB_USER"], "sasl.password": os.environ["JOB_PASSWORD"]}
 reading = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-if fault.startswith("dies once: ") or fault in ("static", "worker", "commits first"):
+if fault.startswith("dies once: ") or fault in ("static", "worker", "commits first", "commits late"):
     reading["group.instance.id"] = "0"  # the next one takes its place at once
 consumer = Consumer(settings | reading)
 producer = Producer(settings | {"linger.ms": 5})
@@ -53,4 +53,5 @@ while True:
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)  # between its answers and its commit
         if fault != "commits first":
+            time.sleep(0.3 * (fault == "commits late"))  # what it has answered when it is killed, it answers again
             consumer.commit(asynchronous=False)

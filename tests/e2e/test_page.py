@@ -26,6 +26,7 @@ from tests.cli.test_advise import FLIGHTS, READ
 from tests.command import Call, run
 from tests.e2e.browser import chromium
 from tests.example_disorder import made_benchmark, record_degrees
+from tests.example_operations import OPERATIONS, record_operations
 from tests.example_release import record_release
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 from tests.index.nights import thirty_nights
@@ -42,9 +43,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("page")
-    made = benchmark(place / "source.csv", **CELLS)
+    made = benchmark(place / "source.csv", **CELLS, **OPERATIONS)
     store = Store(place / "artifacts")
-    record_cells(record_example(store, made))
+    recorder = record_example(store, made)
+    record_cells(recorder)
+    record_operations(recorder, "rocksdb")
     return build(made, store, RUN)
 
 
@@ -68,7 +71,7 @@ def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks
         "return [...document.querySelectorAll('.chart')]"
         ".map(c => c.querySelectorAll('.scatterlayer path, .barlayer path').length)"
     )
-    assert len(drawn) == 39
+    assert len(drawn) == CHARTS["run"]
     assert all(drawn)
     assert browser.get_log("browser") == []
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -217,7 +220,7 @@ def test_a_release_page_of_long_names_is_not_cut_off(browser: Any, tmp_path: Pat
     assert set(browser.execute_script(cut)) == {0}
 
 
-CHARTS = {"run": 39, "advice": 3, "disorder": 12, "nights": 12, "release": 2, "runs": 0}
+CHARTS = {"run": 47, "advice": 3, "disorder": 12, "nights": 12, "release": 2, "runs": 0}
 
 
 @pytest.mark.parametrize("kind", CHARTS)
@@ -273,7 +276,7 @@ def test_a_chart_can_be_saved(browser: Any, pages: dict[str, Path], tmp_path: Pa
 def test_the_figures_of_an_export_are_drawn(page: Path, tmp_path: Path) -> None:
     drawn = bundle.export(of_run(page.parent), Store(page.parents[2]), RUN, tmp_path / "paper")
     svgs = [file for file in drawn if file.suffix == ".svg"]
-    assert len(svgs) == 39
+    assert len(svgs) == CHARTS["run"]
     for file in svgs:
         assert ElementTree.parse(file).getroot().tag.endswith("svg")
         assert file.with_suffix(".csv") in drawn

@@ -25,17 +25,23 @@ LATE = [ms - 600 - ms * 37 % 1900 if ms % 5 == 0 and ms > 2500 else ms for ms in
 PATIENT = {"max_memory_mb": 256, "max_slip": "20s", "max_clock_offset": "20s"}
 
 
+def measured(place: Path, system: dict[str, Any], workload: dict[str, Any], *stages: str, **more: Any) -> Path:
+    """Measures one stage after the other; returns the directory of the cell."""
+    cell = {"systems": [{"name": "known", **system}], "workloads": [{"name": "all", **workload}]}
+    usual = {"replay": PATIENT, "search": {"max_age": "3s", "warmup_seconds": 3}}
+    bench = write_bench(place, **{**cell, **usual, **more})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
+    for stage in stages:
+        measure(stage, cell_run)
+    return cell_run.directory
+
+
 def suffered(
     place: Path, system: dict[str, Any], section: dict[str, Any], workload: dict[str, Any], ms: list[int] | None = None
 ) -> list[Suffered]:
-    bench = write_bench(
-        place, systems=[{"name": "known", **system}], workloads=[{"name": "all", **workload}], replay=PATIENT,
-        recovery={"rate": 1000, "seconds": 80, "repeats": 1, "cut_seconds": 6, **section},
-        search={"max_age": "3s", "warmup_seconds": 3}, ms=ms,
-    )  # fmt: skip
-    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
-    measure("recovery", cell_run)
-    return list(RecoveryRun.read(cell_run.directory / "recovery.json").faults)
+    section = {"rate": 1000, "seconds": 80, "repeats": 1, "cut_seconds": 6, **section}
+    cell = measured(place, system, workload, "recovery", ms=ms, recovery=section)
+    return list(RecoveryRun.read(cell / "recovery.json").faults)
 
 
 def assert_whole(one: Suffered) -> None:
@@ -121,5 +127,16 @@ def test_a_job_that_commits_before_it_answers_is_caught(tmp_path: Path, broker: 
     """Three kills hardly miss the 0.3 s of each 0.35 s in which it has committed and not answered."""
     section = {"seconds": 30, "repeats": 3, "faults": ["kill"]}
     [kill] = suffered(tmp_path, job_of(broker, "commits first"), section, {"query": "passthrough"})
+    print(f"found in {len(kill.wrong)} of {len(kill.trials)} kills: {kill.answers}")
     assert len(kill.wrong) >= 1, kill.sentence
     assert all("missing" in one.wrong for one in kill.wrong)
+
+
+def test_a_job_that_answers_again_what_it_had_not_committed_is_counted(tmp_path: Path, broker: Broker) -> None:
+    """At least once: a kill within the 0.3 s between its answers and its commit doubles them, and none is wrong."""
+    section = {"seconds": 30, "repeats": 3, "faults": ["kill"]}
+    [kill] = suffered(tmp_path, job_of(broker, "commits late"), section, {"query": "passthrough"})
+    print(f"found in {sum(bool(one.doubled) for one in kill.trials)} of {len(kill.trials)} kills: {kill.answers}")
+    assert [(one.correct, one.lost) for one in kill.trials] == [(True, 0)] * 3, kill.sentence
+    assert sum(one.doubled or 0 for one in kill.trials) > 0
+    assert all(one.by_key for one in kill.trials)

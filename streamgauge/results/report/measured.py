@@ -9,7 +9,7 @@ from streamgauge.records.record import Record
 from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, State, Table, Text, attempt
 from streamgauge.results.report.charts import Trace, axis, figure, line
-from streamgauge.results.report.formatting import MISSING, between, number, share
+from streamgauge.results.report.formatting import MISSING, number, seconds, share
 from streamgauge.results.report.run_records import CellRecord, Records
 
 R = TypeVar("R", bound=Record)
@@ -55,7 +55,8 @@ def load(fraction: float | None, otherwise: str = "as the file names") -> str:
 
 def within(spread: Spread, of: str) -> str:
     """The interval of a figure in seconds, and what it is over."""
-    return f"90\u202f% interval {MISSING if spread.interval is None else between(spread.interval)} s, of {of}"
+    low, high = spread.interval or (None, None)
+    return f"90\u202f% interval {MISSING if low is None else f'{seconds(low)} to {seconds(high)}'}, of {of}"
 
 
 def unit_of(unit: str) -> tuple[str, float]:

@@ -69,4 +69,4 @@ def _peaks(run: CatchupRun) -> Table:
 def _chart(run: CatchupRun) -> Chart:
     lines = [(f"repeat {nth}", f"repeat {nth}", one.ages) for nth, one in enumerate(run.repeats, 1)]
     note = f"Live while none waits for longer than {run.max_age_s:g}\u00a0s."
-    return ages("Age while it catches up", "begin", "repeat", lines, note)
+    return ages("Age while it catches up", "start", "repeat", lines, note)

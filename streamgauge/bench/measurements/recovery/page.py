@@ -7,7 +7,7 @@ from collections.abc import Callable
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.records.spread import Spread
 from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Tiles
-from streamgauge.results.report.formatting import MISSING, between, count, number, seconds
+from streamgauge.results.report.formatting import MISSING, count, number, seconds
 from streamgauge.results.report.measured import ANSWERS, ages, answers, blocks_of, load, within
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -82,7 +82,8 @@ def _not_measured(run: RecoveryRun) -> Note:
 def _spread(one: Spread | None, shown: Callable[[float], str] = seconds) -> str:
     if one is None:
         return MISSING
-    return shown(one.value) if one.interval is None else f"{shown(one.value)} ({between(one.interval)})"
+    ends = "" if one.interval is None else " ({} to {})".format(*map(shown, one.interval))
+    return f"{shown(one.value)}{ends}"
 
 
 def micros(value: float) -> str:

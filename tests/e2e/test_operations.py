@@ -1,0 +1,108 @@
+"""Spark, Flink and a job on Kafka catch up, run for long and work on less of a CPU; nothing of a killed run stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.app.services.broker import Broker
+from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.measurements.catchup.record import CatchupRun
+from streamgauge.bench.measurements.scaling.record import ScalingRun
+from streamgauge.bench.measurements.soak.record import SoakRun
+from tests.e2e.processes import QUICK, left_behind, start, wait_for, write_config
+from tests.e2e.test_recovery import LATE, PATIENT, WINDOWS, job_of, measured
+from tests.engines.test_quota import no_quota
+from tests.measure.conftest import _alone_and_quick
+
+__all__ = ["_alone_and_quick"]
+pytestmark = [pytest.mark.e2e, pytest.mark.prove, pytest.mark.timeout(600), pytest.mark.usefixtures("flink_is_made")]
+ENGINES = [{"engine": "spark", "memory": "1g"}, {"engine": "flink", "memory": "1g"}]
+CATCHUP = {"catchup": {"rate": 1000, "minutes": 0.2, "repeats": 1}}
+both = pytest.mark.parametrize("system", ENGINES, ids=lambda one: one["engine"])
+
+
+def assert_live(cell: Path) -> CatchupRun:
+    run = CatchupRun.read(cell / "catchup.json")
+    assert (run.void, run.correct) == ("", True), run.sentence
+    assert run.live_s is not None, run.sentence
+    assert run.taken_per_s is not None
+    assert run.taken_per_s.value > run.rate_events_per_s
+    return run
+
+
+@both
+def test_an_engine_is_live_after_a_backlog_with_late_events(tmp_path: Path, system: dict[str, Any]) -> None:
+    run = assert_live(measured(tmp_path, system, WINDOWS, "catchup", ms=LATE, **CATCHUP))
+    assert {"resident_memory", "state_bytes"} <= {one.name for one in run.peaks}
+    assert run.dropped is not None
+
+
+def test_a_job_is_live_after_a_backlog(tmp_path: Path, broker: Broker) -> None:
+    assert_live(measured(tmp_path, job_of(broker, "static"), {"query": "passthrough"}, "catchup", **CATCHUP))
+
+
+@both
+def test_an_engine_carries_its_rate_and_neither_age_nor_files_grow(tmp_path: Path, system: dict[str, Any]) -> None:
+    soak = {"rate": 1000, "minutes": 0.5, "every_seconds": 0.5}
+    run = SoakRun.read(measured(tmp_path, system, WINDOWS, "soak", ms=LATE, soak=soak) / "soak.json")
+    assert (run.valid, run.correct, run.offered) == (True, True, pytest.approx(30_000, rel=0.1)), run.reason
+    kinds = {one.name: one.kind for one in run.series}
+    told = {"age", "event_latency_p99", "state_bytes", "heap_after_collection", "resident_memory", "open_files", "disk"}
+    assert told <= set(kinds)
+    assert "growing" not in (kinds["age"], kinds["open_files"])
+
+
+@both
+def test_an_engine_carries_less_on_half_a_cpu(tmp_path: Path, system: dict[str, Any]) -> None:
+    if why := no_quota():
+        pytest.fail(why, pytrace=False)
+    more = {
+        "search": {"max_age": "3s", "warmup_seconds": 3, "window_seconds": 0.5, "proof_steps": 0, "max_rate": 100_000},
+        "replay": {**PATIENT, "densify": 8},
+        "scaling": {"quotas": [0.5, 1], "blocks": 2},
+    }
+    run = ScalingRun.read(measured(tmp_path, system, WINDOWS, "search", "scaling", **more) / "scaling.json")
+    half, whole = run.points
+    assert (len(half.blocks), len(whole.blocks)) == (2, 2), (half.reason, whole.reason)
+    assert half.rate_events_per_s < whole.rate_events_per_s
+    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    assert run.checked is not None
+    assert run.checked.correct, run.checked.reason
+
+
+def test_a_soak_of_flink_whose_command_is_killed_leaves_nothing_and_is_measured_again(tmp_path: Path) -> None:
+    """Only the process that a user has started gets SIGKILL."""
+    artifacts, log = tmp_path / "artifacts", tmp_path / "log"
+    file = write_config(tmp_path / "soaked.yaml", ["{name: ordered, target_percent: 0}"])
+    file.write_text(file.read_text() + FLINK)
+    cell = artifacts / "runs" / "r" / "cells" / "ordered.all.flink"
+    command = ["run", str(file), "--only", "soak", "--artifacts", str(artifacts)]
+    where = {"STREAMGAUGE_ARTIFACTS": str(artifacts), "STREAMGAUGE_LOCKS": str(tmp_path), **QUICK}
+    killed = start([*command, "--run", "r"], log, **where)
+    try:
+        wait_for(lambda: [*cell.glob("work/trial-*")] or killed.poll() is not None, "soak", 240)
+        assert killed.poll() is None, log.read_text()
+        assert len(left_behind(artifacts)) > 2, "Flink runs"
+    finally:
+        killed.kill()
+        killed.wait()
+    wait_for(lambda: not left_behind(artifacts), "end of all its processes", 60)
+    assert not (cell / "soak.json").exists()
+    assert start([*command, "--resume", "r"], log, **where).wait(300) == 0, log.read_text()
+    assert not left_behind(artifacts)
+    run = SoakRun.read(cell / "soak.json")
+    assert (run.valid, run.correct) == (True, True), run.reason
+    metrics = [one["metric"] for one in read_jsonl(artifacts / "runs" / "r" / "results.jsonl")]
+    assert len(metrics) == len(set(metrics)) == len(run.series)
+
+
+FLINK = """
+workloads: [{name: all, query: passthrough}]
+systems: [{name: flink, engine: flink, memory: 1g}]
+replay: {max_memory_mb: 256, max_slip: 20s, max_clock_offset: 20s}
+search: {max_age: 3s, warmup_seconds: 3, yardstick: false}
+soak: {rate: 1000, minutes: 0.4, every_seconds: 0.5}
+"""
