@@ -34,7 +34,7 @@ OPERATIONS: dict[str, Any] = {
 
 
 def record_operations(r: Recorder, system: str) -> None:
-    """All four of each cell of a system; on the late stream a kill loses answers, and memory grows."""
+    """Writes all four for each cell of a system; on the late stream a kill loses answers, and memory grows."""
     for cell in r.benchmark.all_cells():
         if cell.system != system or cell.experiment == "late99":
             continue

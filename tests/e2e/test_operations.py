@@ -74,7 +74,7 @@ def test_an_engine_carries_less_on_half_a_cpu(tmp_path: Path, system: dict[str, 
 
 
 def test_a_soak_of_flink_whose_command_is_killed_leaves_nothing_and_is_measured_again(tmp_path: Path) -> None:
-    """Only the process that a user has started gets SIGKILL."""
+    """SIGKILL hits the process that a user has started, and no other."""
     artifacts, log = tmp_path / "artifacts", tmp_path / "log"
     file = write_config(tmp_path / "soaked.yaml", ["{name: ordered, target_percent: 0}"])
     file.write_text(file.read_text() + FLINK)

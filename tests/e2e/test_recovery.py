@@ -133,7 +133,7 @@ def test_a_job_that_commits_before_it_answers_is_caught(tmp_path: Path, broker: 
 
 
 def test_a_job_that_answers_again_what_it_had_not_committed_is_counted(tmp_path: Path, broker: Broker) -> None:
-    """At least once: a kill within the 0.3 s between its answers and its commit doubles them, and none is wrong."""
+    """Kills within the 0.3 s between its answers and its commit double them, and none is wrong: at least once."""
     section = {"seconds": 30, "repeats": 3, "faults": ["kill"]}
     [kill] = suffered(tmp_path, job_of(broker, "commits late"), section, {"query": "passthrough"})
     print(f"found in {sum(bool(one.doubled) for one in kill.trials)} of {len(kill.trials)} kills: {kill.answers}")
