@@ -167,7 +167,7 @@ class Night:
             if not (baseline and candidate):
                 lines.append(NightLine("self", one.name, "A/A: no valid figure"))
                 continue
-            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.head.unit))
+            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.head.metric, one.head.unit))
             evidence = SelfTest(comparison=comparison, baseline=tuple(baseline), candidate=tuple(candidate))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             lines.append(_said(one, self._record(one, now, SELF, comparison.ratio - 1, evidence)))
@@ -232,7 +232,7 @@ class Night:
                 confirmed = confirm(
                     change,
                     shared.of(one.head.metric, [point.figure for point in level_before]),
-                    higher_is_better=higher_is_better(one.head.unit),
+                    higher_is_better=higher_is_better(one.head.metric, one.head.unit),
                     repetitions=self.settings.repetitions,
                     self_comparison=(test.baseline, test.candidate) if test else None,
                 )
