@@ -132,7 +132,7 @@ class ScalingRun(Answered):
 
     @property
     def unit(self) -> str:
-        """What the numbers of the points count."""
+        """Unit of the numbers of the points."""
         return self.setting or "CPUs"
 
     def at(self, number: float) -> str:
