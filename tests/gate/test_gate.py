@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.app.cli import application
+from streamgauge.app.gate import pairs
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.bench.measure import lock
+from streamgauge.bench.measure.speed import Speed
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, load
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason
+from streamgauge.records.release import Reason, Side
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -59,6 +66,31 @@ def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
     assert done.exit_code == 1, done.stderr
     assert done.stdout.splitlines()[0].startswith("no-go: e.all, head: 3 rows are missing;")
     assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
+
+
+def test_a_head_that_misses_the_rate_is_no_go_only_after_the_base_was_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = {20_000: "sustainable", 1000: "unsustainable"}
+
+    @contextmanager
+    def ready(benchmark: Benchmark, *_: object) -> Iterator[SimpleNamespace]:
+        outcome = outcomes[(benchmark.systems[0].model_extra or {})["capacity"]]
+        answer = SimpleNamespace(verdict=SimpleNamespace(outcome=outcome), check={"wrong": None})
+        yield SimpleNamespace(trial=lambda *_, **__: answer)
+
+    monkeypatch.setattr(pairs, "ready", ready)
+    monkeypatch.setattr(pairs, "speed", lambda *_: Speed(1000, 1))
+    sides: dict[Side, Benchmark] = {}
+    for side, capacity in (("baseline", 20_000), ("candidate", 1000)):
+        (tmp_path / "mine.yaml").write_text(benchmark(capacity=capacity))
+        sides[side] = load(tmp_path / "mine.yaml")
+    of_gate = Pairs.of(tmp_path, "key")
+    reasons, _ = pairs.Measuring(sides, Store(tmp_path), of_gate, tmp_path / "work", 60).run([], 0)
+    why = "the head misses gate.rate in 2 of 2 trials, and the base in 0 of 2"
+    assert reasons == [Reason("performance", "failed", "e.all", why)]
+    asked = [(one.side, one.asked) for one in of_gate.repetitions]
+    assert asked == [("baseline", True), ("candidate", True), ("candidate", True), ("baseline", True)]
 
 
 #: a pair fits into the budget, and no second one
@@ -179,11 +211,11 @@ def test_no_repository_is_one_line(tmp_path: Path) -> None:
 
 def test_an_unfinished_gate_of_the_same_goes_on_and_a_finished_one_begins_anew(tmp_path: Path) -> None:
     one = GateRepetition(gate="same", cell="e.all", side="baseline", round=1, values={"x": 1.0}, seconds=2.0)
-    pairs = Pairs.of(tmp_path, "same")
-    pairs.add(one)
+    kept = Pairs.of(tmp_path, "same")
+    kept.add(one)
     assert Pairs.of(tmp_path, "same").repetitions == [one]
     assert Pairs.of(tmp_path, "other").repetitions == []
     assert Pairs.of(tmp_path, "same").repetitions == []  # the other one has deleted it
-    pairs.add(one)
+    kept.add(one)
     (tmp_path / "gate.json").write_text("{}")
     assert Pairs.of(tmp_path, "same").repetitions == []
