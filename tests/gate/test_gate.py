@@ -13,14 +13,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.app.cli import application
-from streamgauge.app.gate import pairs
+from streamgauge.app.gate import pairs, verdict
 from streamgauge.app.gate.pairs import Pairs
+from streamgauge.app.gate.repository import Repository
 from streamgauge.bench.measure import lock
 from streamgauge.bench.measure.speed import Speed
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, load
+from streamgauge.config.gate import Gate
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason, Side
+from streamgauge.records.release import Reason, Side, State
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -133,11 +135,62 @@ def test_the_base_s_settings_judge_and_a_copy_that_is_not_used_is_told(tmp_path:
     )
     assert [one for one in check.reasons if one.kind == "settings"] == [
         Reason("settings", "open", "base", doubt),
-        Reason("settings", "note", "gate", "those of the base's copy decide; the named file has others"),
+        Reason("settings", "note", "gate", "those of the base's copy decide; the head's copy has others"),
         Reason("settings", "note", "workloads", "other than in the base's copy; those of the named file hold for both"),
     ]
     assert f"base: {doubt}; " in done.stdout
     assert doubt in (place / "gate" / "comment.md").read_text()
+
+
+def of_base(place: Path, base: str, head: str, named: str, file: str = "mine.yaml") -> tuple[Gate | None, list[Reason]]:
+    """The settings that judge, and the reasons, for these copies at the base, at the head and in the checkout."""
+    repository(place, base, base, **{file: head})
+    (place / file).write_text(named)
+    tested = Repository(place)
+    asked = verdict.Asked(place / file, tested, "main", "change", tested.commits("main", "change"), place / "gate")
+    judged, reasons = verdict.with_settings_of_base(load(place / file), asked)
+    return judged.gate, reasons
+
+
+NO_COPY = "the base has no copy of this file with a valid section gate, so the head's settings judge"
+
+
+@pytest.mark.parametrize(
+    ("gate", "state", "more"),
+    [
+        ({"slower_percent": 1000, "compare": ["cpu"]}, "open", ", which are laxer than the defaults"),
+        ({"answers": "skip", "compare": ["cpu"]}, "open", ", which are laxer than the defaults"),
+        ({"compare": ["speed"]}, "open", ", which are laxer than the defaults"),
+        ({"slower_percent": 3, "compare": ["speed", "cpu"]}, "note", ""),
+    ],
+)
+def test_a_head_whose_own_settings_judge_is_told_of(
+    tmp_path: Path, gate: dict[str, object], state: State, more: str
+) -> None:
+    head = benchmark(gate)
+    assert of_base(tmp_path / "new", benchmark(), head, head, "other.yaml") == (
+        load(tmp_path / "new" / "other.yaml").gate, [Reason("settings", state, "gate", NO_COPY + more)],
+    )  # fmt: skip
+    without = benchmark().partition("gate:")[0] + benchmark()[benchmark().index("name: mine") :]
+    assert of_base(tmp_path / "old", without, head, head)[1] == [Reason("settings", state, "gate", NO_COPY + more)]
+
+
+def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path) -> None:
+    head = benchmark({"system": "new"}, name="new")
+    judge, reasons = of_base(tmp_path / "r", benchmark({"system": "job", "minutes": 2}), head, head)
+    assert judge is not None
+    assert (judge.system, judge.minutes) == ("new", 2)
+    why = "'new', as the named file says, which has none that the base's copy names"
+    assert reasons == [
+        Reason("settings", "open", "gate.system", why),
+        Reason("settings", "note", "gate", "those of the base's copy decide; the head's copy has others"),
+    ]
+
+
+def test_what_others_have_merged_and_a_build_of_its_own_is_not_the_head_s_difference(tmp_path: Path) -> None:
+    merged = benchmark({"minutes": 3}).replace("all", "every")
+    judge, reasons = of_base(tmp_path / "r", benchmark(), benchmark({"build": "make"}), merged)
+    assert (judge and judge.minutes, reasons) == (1, [])
 
 
 def test_cpu_time_that_nobody_tells_is_one_line_after_the_first_process(tmp_path: Path) -> None:
