@@ -164,3 +164,11 @@ class RecoveryRun(Answered):
     @property
     def outputs(self) -> dict[str, bool | None]:
         return {one.name: one.correct for one in self.faults if not one.unmeasurable}
+
+    @property
+    def partly(self) -> dict[str, str]:
+        return {
+            one.name: f"{len(one.compared)} of {len(one.trials)} trials were compared"
+            for one in self.faults
+            if one.compared and one.correct is None
+        }
