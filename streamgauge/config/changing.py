@@ -45,15 +45,15 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
     else:
         old = getattr(model, setting)
         model = _changed(model, setting, _LOCAL.sub(rf"\g<1>{value}", old) if isinstance(old, str) else value)
-    queues, workers, cpus = replay.partitions, model.workers, len(model.cpus or ())
+    queues, workers, cpus = replay.partitions, model.workers or 0, len(model.cpus or ())
     wrong = ""
     if queues < replay.shares:
         wrong = f"at least replay.processes: {replay.shares}"
-    elif workers is not None and setting == PARTITIONS and queues > workers:
+    elif setting == PARTITIONS and 0 < workers < queues:
         wrong = f"no more than systems.{system} has workers: {workers}"
-    elif workers is not None and setting in WORKERS and workers > queues:
+    elif setting in WORKERS and workers > queues:
         wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
-    elif workers is not None and setting in WORKERS and 0 < cpus < workers:
+    elif setting in WORKERS and 0 < cpus < workers:
         wrong = f"no more workers of systems.{system} than its cpus: {cpus}"
     if wrong:
         raise UserError(f"scaling.values: found {value}, allowed: {wrong}")

@@ -134,7 +134,7 @@ class ScalingRun(Answered):
 
     @property
     def unit(self) -> str:
-        """What the numbers of the points count."""
+        """Returns the name of what the numbers of the points count."""
         return self.setting or "CPUs"
 
     def shown(self, number: float) -> str:
