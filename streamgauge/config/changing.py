@@ -1,51 +1,65 @@
-"""Changes a number among the settings of a system, or of the replay, as a measurement over its values does."""
+"""Changes how many workers a system has, or what else of its numbers a measurement scales."""
 
 from __future__ import annotations
 
 import re
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from streamgauge.base.errors import UserError
 from streamgauge.config.benchmark import Benchmark
 from streamgauge.config.mistakes import check
 
-#: the number that a text begins with, such as 2g, or that opens its brackets, such as local[2]
-_NUMBER = re.compile(r"((?:^|\[))\d+")
+M = TypeVar("M", bound=BaseModel)
+#: settings that are numbers of workers, as the scalability law takes them
+WORKERS = ("parallelism", "master")
 #: the one setting that may be changed and is none of a system
 PARTITIONS = "replay.partitions"
-#: keys of a system that hold further settings by their names, of which one need not be there
-_GROUPS = ("conf", "environment")
+#: the threads of local[2], or the executors of local-cluster[2,1,1024]
+_LOCAL = re.compile(r"(local(?:-cluster)?\[)\d+")
+
+
+def settings_of(benchmark: Benchmark, system: str) -> list[str]:
+    """Names of the settings of that system, and of the replay, in which another number may stand."""
+    model = benchmark.system(system)
+    workers, environment = (getattr(model, name, None) for name in ("parallelism", "environment"))
+    names = ["parallelism"] if isinstance(workers, int) else []
+    names += ["master"] if _LOCAL.match(str(getattr(model, "master", ""))) else []
+    if isinstance(environment, dict):
+        names += [f"environment.{name}" for name, value in environment.items() if str(value).isdecimal()]
+    return names if benchmark.replay.remote else [*names, PARTITIONS]
 
 
 def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) -> Benchmark:
-    """Returns the benchmark with that number in a setting of the system. Raises UserError if it has no such setting.
+    """Returns the benchmark with that number in one of the `settings_of` the system.
 
-    setting: a key, or one of a group of keys, such as conf.spark.sql.shuffle.partitions.
+    Raises UserError if the number is not allowed there, or would change nothing.
     """
-    if setting == PARTITIONS:
-        return benchmark.model_copy(update={"replay": benchmark.replay.model_copy(update={"partitions": value})})
-    model = benchmark.system(system)
-    given = model.model_dump()
+    replay, model = benchmark.replay, benchmark.system(system)
     group, _, name = setting.partition(".")
-    inner = given.get(group)
-    if name and group in _GROUPS and isinstance(inner, dict):
-        given[group] = {**inner, name: _changed(inner.get(name, "0"), value)}
-        changed = given[group][name]
+    if setting == PARTITIONS:
+        replay = _changed(replay, "partitions", value)
+    elif name:
+        model = _changed(model, group, {**getattr(model, group), name: str(value)})
     else:
-        changed = given[setting] = _changed(given.get(setting), value)
-    if changed is None:
-        keys = [key for key, old in given.items() if _changed(old, value) is not None]
-        groups = [f"{key}.…" for key in _GROUPS if isinstance(given.get(key), dict)]
-        allowed = ", ".join([*keys, *groups, PARTITIONS])
-        raise UserError(f"scaling.setting: found {setting!r}, allowed for systems.{system}: {allowed}")
-    new = check(type(model), given, lambda path: ".".join(map(str, (f"systems.{system}", *path))))
-    return benchmark.model_copy(
-        update={"systems": tuple(new if one.name == system else one for one in benchmark.systems)}
-    )
+        old = getattr(model, setting)
+        model = _changed(model, setting, _LOCAL.sub(rf"\g<1>{value}", old) if isinstance(old, str) else value)
+    queues, workers, cpus = replay.partitions, model.workers or 0, len(model.cpus or ())
+    wrong = ""
+    if queues < replay.shares:
+        wrong = f"at least replay.processes: {replay.shares}"
+    elif setting == PARTITIONS and 0 < workers < queues:
+        wrong = f"no more than systems.{system} has workers: {workers}"
+    elif setting in WORKERS and workers > queues:
+        wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
+    elif setting in WORKERS and 0 < cpus < workers:
+        wrong = f"no more workers of systems.{system} than its cpus: {cpus}"
+    if wrong:
+        raise UserError(f"scaling.values: found {value}, allowed: {wrong}")
+    systems = tuple(model if one.name == system else one for one in benchmark.systems)
+    return benchmark.model_copy(update={"replay": replay, "systems": systems})
 
 
-def _changed(old: object, value: int) -> int | str | None:
-    """Returns what stands there with another number in it; None where there is no number."""
-    if isinstance(old, str):
-        new, count = _NUMBER.subn(rf"\g<1>{value}", old, count=1)
-        return new if count else None
-    return value if isinstance(old, int | float) and not isinstance(old, bool) else None
+def _changed(model: M, key: str, value: object) -> M:
+    return check(type(model), {**model.model_dump(), key: value}, lambda _: "scaling.values")

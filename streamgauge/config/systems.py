@@ -136,6 +136,11 @@ class System(Model):
         return True
 
     @property
+    def workers(self) -> int | None:
+        """Number of tasks that work at the same time, of which each queue needs one; None where that is not known."""
+        return None
+
+    @property
     def state(self) -> str | None:
         """Kind of state store, in words; None if nobody has declared it."""
         return None

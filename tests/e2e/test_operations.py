@@ -68,7 +68,7 @@ def test_an_engine_carries_less_on_half_a_cpu(tmp_path: Path, system: dict[str, 
     half, whole = run.points
     assert (len(half.blocks), len(whole.blocks)) == (2, 2), (half.reason, whole.reason)
     assert half.rate_events_per_s < whole.rate_events_per_s
-    assert run.refused == "2 numbers of cores were measured, at least 4 are needed"
+    assert run.refused == "2 sizes were measured, at least 4 are needed"
     assert run.checked is not None
     assert run.checked.correct, run.checked.reason
 

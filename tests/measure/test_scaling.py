@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,13 @@ QUICK = {"max_age": "600ms", "warmup_seconds": 0, "window_seconds": 0.2, "yardst
 WHOLE = Estimate(9900.0, 9800.0, 10_000.0, "age", 9900.0, 0.01, 1e-4, None, 0.01, 0.0, 0.0, 0.0)
 
 
-def bench_of(place: Path, **section: Any) -> Bench:
+def bench_of(place: Path, *, pipeline: str = "", **section: Any) -> Bench:
+    """pipeline: time of a row through a system without batches."""
     known = {
         "name": "known", "engine": "known", "capacity": ONE_CPU, "batch_cost": "10ms", "contention": CONTENTION,
         "coherency": COHERENCY,
     }  # fmt: skip
+    known |= {"continuous": True, "pipeline": pipeline} if pipeline else {}
     return write_bench(place, systems=[known], search=QUICK, scaling=section)
 
 
@@ -61,7 +63,8 @@ def searched(bench: Bench) -> CellRun:
     cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
     cell_run.directory.mkdir(parents=True, exist_ok=True)
     rate = carried(1, ONE_CPU, CONTENTION, COHERENCY) * 0.99
-    one = ProcessEstimate(**vars(WHOLE), process=1)
+    is_continuous = bench.benchmark.system("known").model_dump()["continuous"]
+    one = ProcessEstimate(**{**vars(WHOLE), **({"batch_cost_s": None} if is_continuous else {})}, process=1)
     answer = SearchAnswer(
         sustainable_rate_events_per_s=rate, interval=(rate, rate), outcome="found", correct=True, processes=(one,),
         plan=cell_run.plan_key, proven=(0.9 * rate, 1.1 * rate),
@@ -135,7 +138,8 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
 
 def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "CHECK_S", 1.0)
-    bench = bench_of(tmp_path, setting="parallelism", values=[4, 1], blocks=2, demand=15_000)
+    # with as many rows waiting as on one CPU, the pipeline carries 15,000 events/s at most
+    bench = bench_of(tmp_path, setting="parallelism", values=[4, 1], blocks=2, demand=15_000, pipeline="200ms")
     starts, start = list[int](), KnownSystem.start
 
     def started(system: KnownSystem) -> None:
@@ -145,14 +149,14 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
     monkeypatch.setattr(KnownSystem, "start", started)
     run = measured(bench)
     visits = [value for block in range(2) for value in order([1, 4], block, 1)]
-    assert starts == [*visits, 1], "the last one answers"
+    assert starts == [*visits, 4], "the last one answers"
     assert (run.kind, run.setting, [one.cpus for one in run.points]) == ("setting", "parallelism", [1, 4])
     follow_the_law(run, rel=0.2)
     assert run.refused == "2 sizes were measured, at least 4 are needed"
     assert run.need is not None
     assert (run.need.by, run.need.cpus) == ("points", 4)
     assert run.checked is not None
-    assert run.checked.outcome == "sustainable", run.checked.reason
+    assert (run.checked.outcome, run.checked.at) == ("sustainable", "with parallelism 4"), run.checked.reason
     assert disorder_in_cpus([run, run]) == {}, "parallelism is no CPU"
     lines = {one["metric"]: one["value"] for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
     assert {name: value for name, value in lines.items() if name.startswith("scaling_")} == {
@@ -174,48 +178,85 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
     assert [trace["name"] for trace in chart.figure["data"]] == ["measured", "in proportion"]
 
 
+FLINK: dict[str, Any] = {"name": "known", "engine": "flink"}
+SPARK: dict[str, Any] = {"name": "known", "engine": "spark"}
+JOB: dict[str, Any] = {
+    "name": "known", "engine": "job", "bootstrap": "b:1", "command": ["r"],
+    "environment": {"WORKERS": "2", "PLACE": "x"},
+}  # fmt: skip
+ALLOWED = "scaling.setting: found {!r}, allowed: {}"
+OF_A_JOB = "environment.WORKERS, replay.partitions"
+
+
 @pytest.mark.parametrize(
-    ("setting", "value", "why"),
+    ("system", "setting", "value", "replay", "why"),
     [
-        ("paralelism", 2, "scaling.setting: found 'paralelism', allowed for systems.known: capacity, delay, "),
-        ("engine", 2, "scaling.setting: found 'engine', allowed for systems.known: capacity, delay, "),
-        ("contention", 2, "systems.known.contention: found 1, allowed: below 1"),
+        (FLINK, "paralelism", 2, {}, ALLOWED.format("paralelism", "parallelism, replay.partitions")),
+        (FLINK, "memory", 2, {}, ALLOWED.format("memory", "parallelism, replay.partitions")),
+        (SPARK, "conf.a", 2, {}, ALLOWED.format("conf.a", "master, replay.partitions")),
+        (SPARK | {"master": "spark://10.0.0.1:7077"}, "master", 2, {}, ALLOWED.format("master", "replay.partitions")),
+        (JOB, "environment.PLACE", 2, {}, ALLOWED.format("environment.PLACE", OF_A_JOB)),
+        (JOB, "environment.WORKER", 2, {}, ALLOWED.format("environment.WORKER", OF_A_JOB)),
+        (FLINK, "replay.partitions", 2, {"remote": ["h:1"]}, ALLOWED.format("replay.partitions", "parallelism")),
+        (FLINK, "parallelism", 101, {}, "scaling.values: found 101, allowed: at most 100"),
+        (JOB, "replay.partitions", 5000, {}, "scaling.values: found 5000, allowed: at most 1024"),
+        (
+            JOB, "replay.partitions", 2, {"processes": 2},
+            "scaling.values: found 1, allowed: at least replay.processes: 2",
+        ),
+        (
+            FLINK, "parallelism", 4, {"partitions": 2},
+            "scaling.values: found 4, allowed: no more workers of systems.known than replay.partitions: 2",
+        ),
+        (
+            SPARK | {"cpus": [0]}, "master", 2, {"partitions": 2},
+            "scaling.values: found 2, allowed: no more workers of systems.known than its cpus: 1",
+        ),
+        (
+            SPARK | {"master": "local-cluster[1,2,1024]"}, "master", 2, {"partitions": 3},
+            "scaling.values: found 2, allowed: no more workers of systems.known than replay.partitions: 3",
+        ),
+        (
+            SPARK, "replay.partitions", 2, {},
+            "scaling.values: found 2, allowed: no more than systems.known has workers: 1",
+        ),
     ],
-)
-def test_a_setting_that_a_system_has_not_is_one_line(tmp_path: Path, setting: str, value: int, why: str) -> None:
-    benchmark = bench_of(tmp_path, setting=setting, values=[1, value]).benchmark
+)  # fmt: skip
+def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
+    tmp_path: Path, system: dict[str, Any], setting: str, value: int, replay: dict[str, Any], why: str
+) -> None:
+    scaling = {"setting": setting, "values": [1, value]}
+    benchmark = write_bench(tmp_path, systems=[system], replay=replay, scaling=scaling).benchmark
     with pytest.raises(UserError) as caught:
         check_names(benchmark)
-    assert str(caught.value).startswith(why)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value) == why
 
 
 @pytest.mark.parametrize(
-    ("engine", "keys", "setting", "changed"),
+    ("system", "setting", "changed"),
     [
-        ("flink", {}, "parallelism", {"parallelism": 3}),
-        ("flink", {}, "memory", {"memory": "3g"}),
-        ("flink", {"conf": {"a": "b"}}, "conf.c.d", {"conf": {"a": "b", "c.d": "3"}}),
-        ("spark", {}, "master", {"master": "local[3]"}),
-        ("spark", {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
-        ("spark", {"master": "spark://10.0.0.1:7077"}, "master", None),
-        ("job", {"bootstrap": "b:1", "command": ["r"]}, "environment.WORKERS", {"environment": {"WORKERS": "3"}}),
+        (FLINK, "parallelism", {"parallelism": 3}),
+        (SPARK, "master", {"master": "local[3]"}),
+        (SPARK | {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
+        (JOB, "environment.WORKERS", {"environment": {"WORKERS": "3", "PLACE": "x"}}),
+        (JOB, "replay.partitions", {}),
     ],
 )
 def test_a_number_is_changed_where_a_setting_has_one(
-    tmp_path: Path, engine: str, keys: dict[str, Any], setting: str, changed: dict[str, Any] | None
+    tmp_path: Path, system: dict[str, Any], setting: str, changed: dict[str, Any]
 ) -> None:
-    benchmark = write_bench(tmp_path, systems=[{"name": "known", "engine": engine, **keys}]).benchmark
-    if changed is None:
-        with pytest.raises(UserError, match=r"found 'master', allowed for systems\.known: trigger, batch_rows, mem"):
-            with_setting(benchmark, "known", setting, 3)
-        return
-    system = benchmark.system("known")
-    assert with_setting(benchmark, "known", setting, 3).system("known") == system.model_copy(update=changed)
+    benchmark = write_bench(tmp_path, systems=[system], replay={"partitions": 4}).benchmark
+    new = with_setting(benchmark, "known", setting, 3)
+    assert new.system("known") == benchmark.system("known").model_copy(update=changed)
+    assert new.replay.partitions == (4 if changed else 3)
 
 
-def test_partitions_are_those_of_the_replay(tmp_path: Path) -> None:
-    assert with_setting(write_bench(tmp_path).benchmark, "known", "replay.partitions", 3).replay.partitions == 3
+def test_a_system_without_the_setting_is_not_measurable_beside_one_that_has_it(tmp_path: Path) -> None:
+    known = {"name": "known", "engine": "known", "capacity": ONE_CPU}
+    scaling = {"setting": "parallelism", "values": [1, 2]}
+    check_names(write_bench(tmp_path, systems=[SPARK | {"name": "spark"}, known], scaling=scaling).benchmark)
+    run = measured(bench_of(tmp_path, setting="master", values=[1, 2]))
+    assert {one.reason for one in run.points} == {"it is not measurable: systems.known has no number in master"}
 
 
 @pytest.mark.prove
@@ -361,6 +402,37 @@ def test_invalid_windows_are_measured_again_and_end_the_turns_where_nothing_is_v
     assert sentence_of(run) == "events/s: nothing; no law: 0 sizes were measured, at least 4 are needed"
     assert run.need is not None
     assert run.need.cpus is None
+
+
+def test_a_value_that_does_not_start_has_its_reason_and_the_others_their_rates() -> None:
+    @contextmanager
+    def visit(value: float) -> Iterator[Callable[[Hold], Window]]:
+        if value == 64:
+            raise UserError("no 64 executors")
+        yield partial(window, value)
+
+    points = measure_parts((1, 64), 2, 1, Search(), Limits(), WHOLE, visit, in_proportion=False)
+    assert sorted((one.block, one.cpus, one.reason, one.estimate is None) for one in points) == [
+        (block, value, reason, bool(reason)) for block in (0, 1) for value, reason in ((1, ""), (64, "no 64 executors"))
+    ]
+    with pytest.raises(UserError):
+        measure_parts((1, 64), 2, 1, Search(), Limits(), WHOLE, visit)
+
+
+def test_a_process_with_another_setting_need_not_have_the_cap_of_a_batch_that_the_searched_one_had() -> None:
+    capped = Estimate(**{**vars(WHOLE), "cap_rows": 500, "constraint": "batch cap"})
+    points = measure_parts((1, 2), 2, 1, Search(), Limits(), capped, visits(window), in_proportion=False)
+    for one in points:
+        assert one.estimate is not None
+        assert one.estimate.rate_events_per_s == pytest.approx((1 - 0.01 / one.cpus / 10) * 1e4 * one.cpus, rel=1e-6)
+
+
+def test_no_law_is_fitted_to_what_counts_no_workers_and_values_have_all_their_digits() -> None:
+    values = (1048576, 1048577, 4194304, 8388608)
+    carried_by = [carried_of([*point(one, one, one)], one, values) for one in values]
+    run = record_of("p", Scaling(setting="environment.ROWS", values=values, blocks=2), carried_by, 0.0)
+    assert run.refused == "it is one of workers, and environment.ROWS is no number of these"
+    assert run.at(values[1]) == "with environment.ROWS 1048577"
 
 
 def point(cpus: float, *rates: float) -> list[Point]:

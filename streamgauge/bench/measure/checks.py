@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
@@ -13,7 +14,7 @@ from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, function_of, package_of
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Benchmark, Replay, System
-from streamgauge.config.changing import with_setting
+from streamgauge.config.changing import settings_of, with_setting
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
 from streamgauge.config.sections import checked_section
@@ -43,13 +44,23 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
     columns = benchmark.source.kinds
     for system in benchmark.systems:
         system.check_columns(columns)
-        if (scaling := benchmark.scaling) is not None and scaling.setting is not None:
-            for value in scaling.values or ():
-                with_setting(benchmark, system.name, scaling.setting, value)
+    if benchmark.scaling is not None and benchmark.scaling.setting is not None:
+        _check_setting(benchmark, benchmark.scaling.setting, benchmark.scaling.values or ())
     for name in benchmark.replay.ids or ():
         if columns.get(name) not in KINDS:
             allowed = ", ".join(column for column, kind in columns.items() if kind in KINDS) or "none"
             raise UserError(f"replay.ids: found {name!r}, allowed: columns of type {' or '.join(KINDS)}: {allowed}")
+
+
+def _check_setting(benchmark: Benchmark, setting: str, values: Sequence[int]) -> None:
+    """Checks that some system has the setting, and that each may have these values. Raises UserError."""
+    names = {system.name: settings_of(benchmark, system.name) for system in benchmark.systems}
+    if names and not any(setting in each for each in names.values()):
+        allowed = ", ".join(dict.fromkeys(chain(*names.values()))) or "none"
+        raise UserError(f"scaling.setting: found {setting!r}, allowed: {allowed}")
+    for name in (name for name, each in names.items() if setting in each):
+        for value in values:
+            with_setting(benchmark, name, setting, value)
 
 
 def check_sections(benchmark: Benchmark) -> None:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.measurements.search.record import Estimate
+from streamgauge.bench.search.continuous import warm_up_rows
 from streamgauge.bench.search.estimate import fit
 from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
@@ -23,7 +25,8 @@ from streamgauge.records.measurement import Limits, Window
 #: a large batch takes this part of what the allowed age leaves beyond its batch cost, which is much of it on a small
 #: part of the machine; and a small batch has so many times fewer rows
 _PART, _SMALLER = 0.5, 8
-#: without batches, the backlog is this part of the allowed age at the rate of all CPUs
+#: without batches, the backlog is this part of the allowed age at the rate of all CPUs; in a process with another
+#: setting, it grows from there until that no longer helps
 _BACKLOG = 0.5
 #: times that a point is measured until it has an estimate
 _TRIES = 2
@@ -60,38 +63,56 @@ def measure_parts(
 ) -> list[Point]:
     """Measures all points; gives up, with fewer, once the last ones have no estimate.
 
-    whole: the estimate of the search, which is that of the largest part if rates are in_proportion.
+    whole: the estimate of the search. in_proportion: it is that of the largest part, and of the same process. Otherwise
+    nothing but its rate is expected of the others, and a process that does not start leaves its point without one.
     """
+    same = whole if in_proportion else None
     points: list[Point] = []
     for block in range(blocks):
         for cpus in order(parts, block, seed):
-            with visit(cpus) as measure:
-                for _ in range(_TRIES):
-                    expected = _expected(points, cpus, whole, max(parts) if in_proportion else None)
-                    windows: list[Window] = []
-                    for step in steps(settings, limits, expected, whole):
-                        windows.append(measure(step))
-                        if windows[-1].invalid:
+            expected = _expected(points, cpus, whole, max(parts) if in_proportion else None)
+            try:
+                with visit(cpus) as measure:
+                    for _ in range(_TRIES):
+                        windows = _windows(settings, limits, expected, same, measure)
+                        point = _point(block, cpus, windows, settings, limits, same)
+                        if point.estimate is not None:
                             break
-                    point = _point(block, cpus, windows, settings, limits, whole)
-                    if point.estimate is not None:
-                        break
+            except (UserError, Outage) as problem:
+                if in_proportion:
+                    raise
+                point = Point(block, cpus, None, str(problem))
             points.append(point)
             if len(points) >= GIVE_UP and all(one.estimate is None for one in points[-GIVE_UP:]):
                 return points
     return points
 
 
-def steps(settings: Search, limits: Limits, expected: Estimate, whole: Estimate) -> list[Hold]:
-    """The windows of a point whose estimate will be about the expected one."""
+def _windows(
+    settings: Search, limits: Limits, expected: Estimate, same: Estimate | None, measure: Callable[[Hold], Window]
+) -> list[Window]:
+    """Measures the windows of a point, up to the first that is invalid."""
+    windows: list[Window] = []
+    left = steps(settings, limits, expected, same)
+    while left and not (windows and windows[-1].invalid):
+        step = left.pop(0)
+        windows.append(measure(step))
+        if limits.continuous and same is None:
+            rows = warm_up_rows(windows, settings.max_age.seconds, limits.most_rows)
+            left = [dataclasses.replace(step, rows=rows)] if rows > step.rows else []
+    return windows
+
+
+def steps(settings: Search, limits: Limits, expected: Estimate, same: Estimate | None) -> list[Hold]:
+    """The windows of a point whose estimate will be about the expected one. same: of the largest part, if known."""
     age, long_s = settings.max_age.seconds, 2 * settings.window_seconds
     if limits.continuous:
-        rows = min(limits.most_rows, _BACKLOG * age * whole.rate_events_per_s)
+        rows = min(limits.most_rows, _BACKLOG * age * (same or expected).rate_events_per_s)
         return [_hold(rows, "on the plateau", long_s, LEAST_BATCHES)]
     large = expected.rows_for(age, _PART)
     small = large / _SMALLER
-    if whole.cap_rows is not None and large > whole.cap_rows:
-        large, small = 2.0 * whole.cap_rows, whole.cap_rows / 3
+    if same is not None and same.cap_rows is not None and large > same.cap_rows:
+        large, small = 2.0 * same.cap_rows, same.cap_rows / 3
     return [
         _hold(min(small, limits.most_rows), "small batches", settings.window_seconds / 2, LEAST_BATCHES),
         _hold(min(large, limits.most_rows), "large batches", long_s, LEAST_BATCHES - 1),
@@ -121,12 +142,12 @@ def _expected(points: Sequence[Point], cpus: float, whole: Estimate, most: float
 
 
 def _point(
-    block: int, cpus: float, windows: Sequence[Window], settings: Search, limits: Limits, whole: Estimate
+    block: int, cpus: float, windows: Sequence[Window], settings: Search, limits: Limits, same: Estimate | None
 ) -> Point:
     if wrong := next((one.invalid for one in windows if one.invalid), None):
         return Point(block, cpus, None, wrong)
     estimate = fit(
         windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows,
-        cap_rows=whole.cap_rows, like=whole.cost,
+        cap_rows=same.cap_rows if same else None, like=same.cost if same else None,
     )  # fmt: skip
     return Point(block, cpus, estimate, "" if estimate else "no window told what a batch costs")

@@ -75,6 +75,10 @@ class FlinkSettings(System):
         return True
 
     @property
+    def workers(self) -> int:
+        return self.parallelism
+
+    @property
     def away_s(self) -> Mapping[str, float]:
         return {"restart": 10.0, "rescale": 1.0}
 

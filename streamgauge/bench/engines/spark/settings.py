@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -86,6 +88,11 @@ class SparkSettings(System):
     @property
     def away_s(self) -> Mapping[str, float]:
         return {"kill": 33.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
+
+    @property
+    def workers(self) -> int | None:
+        local = re.match(r"local(?:\[(\d+)|-cluster\[(\d+),(\d+))", self.master)
+        return math.prod(int(number) for number in local.groups() if number) if local else None
 
     @property
     def state(self) -> str:

@@ -18,7 +18,7 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
     shown = [attempt("Scaling", make, run) for make in (_tiles, _table, _chart)]
     notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
     if run.checked is not None and not run.checked.correct:
-        notes.append(f"Answers on the smallest part: {run.checked.reason}.")
+        notes.append(f"Answers {run.checked.at}: {run.checked.reason}.")
     if (cost := in_cpus(records).get(record.cell.name)) is not None:
         notes.append(f"{cost.sentence[0].upper()}{cost.sentence[1:]}.")
     return [shown[0], *map(Note, notes), *shown[1:]]
@@ -71,7 +71,7 @@ def _need(run: ScalingRun, need: Need) -> tuple[str, str, str]:
 def _answers(run: ScalingRun) -> tuple[str, str, str]:
     if run.checked is None:
         return ("answers", "not compared", "no part had a rate")
-    at = f"on the smallest part, at {number(run.checked.rate_events_per_s)} events/s"
+    at = f"{run.checked.at}, at {number(run.checked.rate_events_per_s)} events/s"
     return ("answers", ANSWERS[run.checked.correct], at)
 
 
@@ -82,7 +82,7 @@ def _table(run: ScalingRun) -> Table:
     for one in run.points:
         ends = one.efficiency_interval
         row: list[Cell] = [
-            number(one.cpus),
+            run.shown(one.cpus),
             number(one.rate_events_per_s),
             between(one.interval or (None, None)),
             number(one.efficiency),
@@ -120,7 +120,9 @@ def _chart(run: ScalingRun) -> Chart:
     if run.law is not None:
         traces.append(line("the law", [at for at, *_ in run.law.curve], [rate for _, rate, *_ in run.law.curve], 2))
     rows: list[list[Cell]] = [
-        [number(one.cpus), number(rate), "block " + str(nth)] for one in known for nth, rate in enumerate(one.blocks, 1)
+        [run.shown(one.cpus), number(rate), "block " + str(nth)]
+        for one in known
+        for nth, rate in enumerate(one.blocks, 1)
     ]
     return Chart(
         f"Rate over {run.setting}" if run.setting else "Rate on parts of the machine",

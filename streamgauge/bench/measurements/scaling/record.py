@@ -10,6 +10,7 @@ from pydantic import Field
 
 from streamgauge.base.words import fewer
 from streamgauge.config import Cell
+from streamgauge.config.changing import WORKERS
 from streamgauge.records.answered import Answered
 from streamgauge.records.measurement import Outcome
 from streamgauge.records.record import Part
@@ -99,8 +100,9 @@ class DisorderInCpus(Part):
 
 
 class Checked(Part):
-    """An open-loop trial on the smallest part at a fraction of its rate, whose answers are compared."""
+    """An open-loop trial at a fraction of a part's rate, whose answers are compared."""
 
+    at: str = "on the smallest part"
     rate_events_per_s: float
     outcome: Outcome
     correct: bool | None = None  # None: the output was not compared
@@ -132,13 +134,17 @@ class ScalingRun(Answered):
 
     @property
     def unit(self) -> str:
-        """Unit of the numbers of the points."""
+        """Returns the name of what the numbers of the points count."""
         return self.setting or "CPUs"
+
+    def shown(self, number: float) -> str:
+        """A number of CPUs, or all digits of a value."""
+        return str(int(number)) if self.setting else f"{number:g}"
 
     def at(self, number: float) -> str:
         """Words such as "on 2 CPUs" or "with parallelism 2"."""
         if self.setting:
-            return f"with {self.setting} {number:g}"
+            return f"with {self.setting} {self.shown(number)}"
         return f"on {number:g} {'CPU' if number == 1 else 'CPUs'}"
 
     @property
@@ -168,8 +174,10 @@ class ScalingRun(Answered):
         return self.cost(point.cpus, point.rate_events_per_s)
 
 
-def law_of(points: tuple[Carried, ...]) -> Law | Refused:
+def law_of(points: tuple[Carried, ...], setting: str = "") -> Law | Refused:
     """The scalability law of the rates of all blocks, or why they do not carry it."""
+    if setting and setting not in WORKERS:
+        return Refused(f"it is one of workers, and {setting} is no number of these")
     return fit([(point.cpus, rate) for point in points for rate in point.blocks])
 
 

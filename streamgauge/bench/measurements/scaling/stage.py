@@ -34,14 +34,14 @@ from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Replay
-from streamgauge.config.changing import with_setting
+from streamgauge.config.changing import settings_of, with_setting
 from streamgauge.records.measurement import Limits, Window
 from streamgauge.stats.scalability import Law, Refused
 
 log = logging.getLogger("streamgauge")
 #: an engine without micro-batches has so long to work on what it took with other CPUs
 SETTLE_S = 1.0
-#: part of the rate on the smallest part of the machine at which answers are compared
+#: part of the rate at which answers are compared
 CHECKED = 0.6
 
 
@@ -49,8 +49,12 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError without a rate, or without such parts."""
     searched = _searched(cell_run)
     whole, begin = searched[-1], time.monotonic()
-    if section.setting is not None:
-        carried, checked, software = _measured(_Afresh(cell_run, section.setting), cell_run, section, whole)
+    name, setting = cell_run.cell.system, section.setting
+    if setting is not None and setting not in settings_of(cell_run.benchmark, name):
+        why = f"it is not measurable: systems.{name} has no number in {setting}"
+        carried, checked, software = [Carried(cpus=one, reason=why) for one in section.parts], None, dict[str, str]()
+    elif setting is not None:
+        carried, checked, software = _measured(_Afresh(cell_run, setting), cell_run, section, whole)
     else:
         with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
             begin = time.monotonic()
@@ -103,7 +107,7 @@ class _Turns:
         def window(step: Hold) -> Window:
             if not self.bench.running:
                 self.bench.give(None)
-                _warm_up(self.bench, self.token)
+            _warm_up(self.bench, self.token)
             if not self.bench.continuous:
                 self.bench.pause()  # no batch is of two parts
             self.bench.give(Share(cpus, self.whole))
@@ -138,8 +142,7 @@ class _Afresh:
         with self._ready(value) as (bench, token):
 
             def window(step: Hold) -> Window:
-                if not bench.running:
-                    _warm_up(bench, token)
+                _warm_up(bench, token)
                 return bench.window(step, token=token)
 
             yield window
@@ -151,8 +154,9 @@ class _Afresh:
 
 
 def _warm_up(bench: ReadyCell, token: int) -> None:
-    """Warms up a fresh process, whose query goes on then."""
-    warm_up(bench.plan.search, _limits(bench.plan.replay, bench.continuous), partial(bench.window, token=token))
+    """Warms up a process that is fresh, whose query goes on then."""
+    if not bench.running:
+        warm_up(bench.plan.search, _limits(bench.plan.replay, bench.continuous), partial(bench.window, token=token))
 
 
 def _limits(replay: Replay, continuous: bool) -> Limits:
@@ -162,7 +166,10 @@ def _limits(replay: Replay, continuous: bool) -> Limits:
 def _measured(
     turns: _Turns | _Afresh, cell_run: CellRun, section: Scaling, whole: Estimate
 ) -> tuple[list[Carried], Checked | None, dict[str, str]]:
-    """Measures all points, and compares answers on the smallest part; returns versions of the system, too."""
+    """Measures all points, and compares answers on one of them; returns versions of the system, too.
+
+    That is the smallest part, which has the least to spare, or the largest value, where most workers may go wrong.
+    """
     benchmark, at = cell_run.benchmark, section.setting or "CPUs"
     limits = _limits(benchmark.replay, whole.batch_cost_s is None)  # without micro-batches, a batch has no cost
 
@@ -171,7 +178,7 @@ def _measured(
         with turns.visit(part) as window:
 
             def logged(step: Hold) -> Window:
-                log.info("%s %g, %s: %d rows waiting", at, part, step.reason, step.rows)
+                log.info("%s %.15g, %s: %d rows waiting", at, part, step.reason, step.rows)
                 measured = window(step)
                 log.info("  %s", measured.invalid or f"{measured.rows / measured.seconds:.5g} events/s")
                 return measured
@@ -183,15 +190,18 @@ def _measured(
         in_proportion=section.setting is None,
     )  # fmt: skip
     carried = [carried_of(points, part, section.parts) for part in section.parts]
-    least = next((one for one in carried if one.rate_events_per_s), None)
-    if least is None or least.rate_events_per_s is None:
+    rates = [(one.rate_events_per_s, one.cpus) for one in carried if one.rate_events_per_s]
+    if not rates:
         return carried, None, {}
-    rate = CHECKED * least.rate_events_per_s
-    log.info("%s %g, answers at %.6g events/s", at, least.cpus, rate)
+    most, part = rates[0 if section.setting is None else -1]
+    rate = CHECKED * most
+    log.info("%s %.15g, answers at %.6g events/s", at, part, rate)
     try:
-        return carried, *checked_of(turns.trial(least.cpus, rate), rate)
+        checked, software = checked_of(turns.trial(part, rate), rate)
     except (UserError, Outage) as problem:
-        return carried, Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
+        checked, software = Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
+    where = {} if section.setting is None else {"at": f"with {section.setting} {part:.15g}"}
+    return carried, checked.model_copy(update=where), software
 
 
 def checked_of(measured: Measured, rate: float) -> tuple[Checked, dict[str, str]]:
@@ -231,7 +241,7 @@ def _around(values: Sequence[float]) -> Interval | None:
 def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: float) -> ScalingRun:
     """The record of what these parts carry. differ: part by which fresh processes differ from the measured one."""
     points = tuple(carried)
-    law = law_of(points)
+    law = law_of(points, section.setting or "")
     core_hour = None if section.cost is None else section.cost.core_hour
     return ScalingRun(
         plan=plan,
@@ -249,7 +259,7 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: f
 
 def _keep(cell_run: CellRun, run: ScalingRun) -> None:
     """Keeps the figures of a run among the results."""
-    wrong = "answers were wrong on the smallest part" if run.checked and run.checked.correct is False else ""
+    wrong = f"answers were wrong {run.checked.at}" if run.checked and run.checked.correct is False else ""
     setting = re.sub(r"\W+", "_", run.setting)
     at, of = (f"{setting}_", f"_of_{setting}") if setting else ("", "")
     keep = partial(cell_run.keep, software=run.software)
@@ -264,7 +274,7 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
             figures.append(("cost_per_billion", "money", run.cost_of(one), money))
         for name, unit, figure, between in figures:
             keep(
-                f"scaling_{name}_at_{at}{one.cpus:g}", unit, figure, interval=between, samples=len(one.blocks),
+                f"scaling_{name}_at_{at}{run.shown(one.cpus)}", unit, figure, interval=between, samples=len(one.blocks),
                 void=wrong or one.reason, remark=run.fewer(one),
             )  # fmt: skip
     rates = sum(len(one.blocks) for one in run.points)  # all of them bear what follows from the points
