@@ -324,6 +324,12 @@ def test_a_section_that_makes_no_sense_is_refused(tmp_path: Path, section: dict[
         bench_of(tmp_path, **section)
 
 
+@pytest.mark.parametrize("section", [{}, {"cores": [1, 2]}, {"setting": "parallelism", "values": [1, 2]}])
+def test_a_run_reads_its_copy_of_the_section_again(section: dict[str, Any]) -> None:
+    scaling = Scaling.model_validate(section)
+    assert Scaling.model_validate(scaling.model_dump(mode="json")) == scaling
+
+
 def test_four_points_fit_into_ten_minutes_and_a_first_look_has_two_blocks(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, scaling={}, search={"warmup_seconds": 75})
     benchmark = bench.benchmark

@@ -12,6 +12,8 @@ from streamgauge.bench.measurements import Section
 #: kernels grant no less than a hundredth of a period
 Quota = Annotated[float, Field(ge=0.01, allow_inf_nan=False)]
 
+QUOTAS: tuple[Quota, ...] = (0.25, 0.5, 0.75, 1.0)
+
 
 class Cost(Model):
     """Prices of a machine."""
@@ -23,7 +25,7 @@ class Scaling(Section):
     """Rates on parts of the machine, in turns in one warm process; or over a setting, each in a fresh one."""
 
     quotas: Annotated[tuple[Quota, ...], Field(min_length=2)] = Field(
-        default=(0.25, 0.5, 0.75, 1.0), description="parts of the machine, as the time of so many CPUs"
+        default=QUOTAS, description="parts of the machine, as the time of so many CPUs"
     )
     cores: Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=2)] | None = Field(
         default=None, description="parts of the machine, as numbers of whole CPUs; instead of `quotas`"
@@ -50,13 +52,12 @@ class Scaling(Section):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [
-            name for name in ("quotas", "cores", "values") if name in self.model_fields_set and getattr(self, name)
-        ]
+        # a run's copy of the file also holds what was not given
+        kinds = ["quotas"] * (self.quotas != QUOTAS) + [name for name in ("cores", "values") if getattr(self, name)]
         if len(kinds) > 1:
             raise ValueError(f"found both {' and '.join(kinds)}, allowed: one of them")
         if len(set(self.parts)) < len(self.parts):
-            raise ValueError(f"{kinds[0]}: found a number twice, allowed: each once")
+            raise ValueError(f"{''.join(kinds)}: found a number twice, allowed: each once")
         if (self.setting is None) != (self.values is None):
             raise ValueError("give setting and values, both of them or none")
         if self.setting is not None and self.cost is not None:
