@@ -127,6 +127,15 @@ class System(Model):
         return {}
 
     @property
+    def striking_s(self) -> Mapping[str, float]:
+        """Seconds that it may take at most to bring a fault about, by the fault's name, where that is not instant."""
+        return {}
+
+    def decides(self, key: str, measurement: str) -> bool:  # noqa: ARG002 - most settings decide all
+        """False if that key has no part in trials of that measurement, so that none is done anew for its sake."""
+        return True
+
+    @property
     def workers(self) -> int | None:
         """Number of tasks that work at the same time, of which each queue needs one; None where that is not known."""
         return None

@@ -14,3 +14,8 @@ class Answered(Record):
     @abstractmethod
     def outputs(self) -> dict[str, bool | None]:
         """Maps each part, "" for the whole, to whether its answers were right; None: they were not compared."""
+
+    @property
+    def partly(self) -> dict[str, str]:
+        """Maps each part of which some trials were compared, and none was wrong, to how many these are."""
+        return {}

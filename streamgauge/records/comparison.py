@@ -48,12 +48,20 @@ class Comparison(Part):
     def among(self, claims: Mapping[str, Claim]) -> Self:
         """Itself; without its ratio if a rate of the two does not count. claims: those of all cells, by their names."""
         for experiment in (self.experiment, self.against):
-            claim = claims.get(Cell(experiment=experiment, workload=self.workload, system=self.system).name)
+            claim = claims.get(self._cell(experiment).name)
             is_bound = claim is not None and claim.is_bound and self.metric == RATE
             if claim is None or claim.rate_events_per_s is None or is_bound:
                 reason = f"{experiment} {'may carry more than was offered' if is_bound else 'has no rate that counts'}"
                 return self.model_copy(update={"ratio": None, "interval": None, "reason": reason})
         return self
+
+    @property
+    def name(self) -> str:
+        """The name of the cell that is compared."""
+        return self._cell(self.experiment).name
+
+    def _cell(self, experiment: str) -> Cell:
+        return Cell(experiment=experiment, workload=self.workload, system=self.system)
 
     @property
     def sentence(self) -> str:

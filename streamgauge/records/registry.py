@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -25,6 +27,8 @@ from streamgauge.records.stages import StageLine
 from streamgauge.records.topic import TopicRange
 from streamgauge.records.validation import Validation
 
+T = TypeVar("T")
+
 
 def _of_measurement(name: str) -> dict[str, type[Record]]:
     """Records that a measurement declares, by their names. Raises UserError."""
@@ -44,9 +48,21 @@ def outputs_of(cell: Path, measurement: str) -> dict[str, bool | None]:
 
     cell: directory of the cell's records. Raises OSError without its record, or UserError.
     """
+    return _by_part(cell, measurement, attrgetter("outputs"))
+
+
+def partly_of(cell: Path, measurement: str) -> dict[str, str]:
+    """Maps each part of a measurement of which only some trials were compared to how many these are.
+
+    Raises as outputs_of does.
+    """
+    return _by_part(cell, measurement, attrgetter("partly"))
+
+
+def _by_part(cell: Path, measurement: str, read: Callable[[Answered], dict[str, T]]) -> dict[str, T]:
     model = _of_measurement(measurement).get(measurement, Record)
-    outputs = model.read(cell / f"{measurement}.json").outputs if issubclass(model, Answered) else {}
-    return {f"{measurement} ({part})" if part else measurement: correct for part, correct in outputs.items()}
+    parts = read(model.read(cell / f"{measurement}.json")) if issubclass(model, Answered) else {}
+    return {f"{measurement} ({part})" if part else measurement: value for part, value in parts.items()}
 
 
 RECORDS: dict[str, type] = {

@@ -36,9 +36,9 @@ class Confirmed:
     comparison: Comparison
 
 
-def higher_is_better(unit: str) -> bool:
-    """True for rates; lower is better for times and costs."""
-    return unit.endswith("/s") or unit == "events/unit"
+def higher_is_better(metric: str, unit: str) -> bool:
+    """True for rates and for the efficiency of parts of a machine; lower is better for times and costs."""
+    return unit.endswith("/s") or unit == "events/unit" or metric.startswith("scaling_efficiency")
 
 
 def suspects(changes: Iterable[Change], judged: Iterable[tuple[int, str, str]], segment: int = SEGMENT) -> list[Change]:

@@ -92,7 +92,7 @@ def rendered():
     context = {"params": {"seed": 7}, "run_id": "manual__1"}
     found = {}
     for one in dag.tasks:
-        if one.task_id in ("ingest", "plan", "cells", "notify"):
+        if one.task_id in ("ingest", "plan", "cells", "notify", "finish"):
             one.render_template_fields(context, one.dag.get_template_env())
             names = ("artifacts", "config", "run", "overrides") if one.task_id == "ingest" else ("op_args",)
             found[one.task_id] = [getattr(one, name) for name in names]
@@ -105,10 +105,25 @@ def beside_a_command(artifacts):
         except AirflowFailException as problem:
             return str(problem)
 
+def wrong_answers(artifacts):
+    from pathlib import Path
+    from streamgauge.app.airflow import factory
+    from tests import example_run
+
+    benchmark, store = example_run.benchmark(Path(artifacts, "f.csv"), **example_run.CELLS), Store(artifacts)
+    example_run.record_cells(example_run.record_example(store, benchmark))
+    factory.ARTIFACTS, factory._chosen = store.root, lambda *_: benchmark
+    try:
+        factory.require_right("b.yaml", example_run.RUN, {})
+    except AirflowFailException as problem:
+        return str(problem)
+
 cases = json.loads(sys.argv[1])
 told = {name: submitted(name, connection) for name, connection in cases.items()}
 print("RENDERED" + json.dumps(rendered()))
-print("SUBMITTED" + json.dumps(told | {"beside a command": beside_a_command(os.environ["TMPDIR"])}))
+print("SUBMITTED" + json.dumps(told | {
+    "beside a command": beside_a_command(os.environ["TMPDIR"]), "wrong answers": wrong_answers(os.environ["TMPDIR"]),
+}))
 """
 
 
@@ -140,7 +155,13 @@ def test_the_names_of_files_are_text_and_no_templates(submitted: Any) -> None:
         "plan": [[file, "experiment"]],
         "notify": [[file, run]],
         "cells": [[file, "cell"]],
+        "finish": [[file, run]],
     }  # fmt: skip
+
+
+def test_a_run_whose_answers_were_wrong_fails_its_last_task_with_the_cells(submitted: Any) -> None:
+    said = "late20.sum.hdfs: answers were wrong in latency (100\u202f%)"
+    assert submitted["wrong answers"] == said
 
 
 def parsed(command: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:

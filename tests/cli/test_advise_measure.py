@@ -6,14 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
 from streamgauge import config
-from streamgauge.app.cli import advise_measuring, source_options
+from streamgauge.app.cli import advise_measuring, planning, source_options
 from streamgauge.app.cli.advice_text import measured_json
 from streamgauge.app.cli.advise import Asked, advised
 from streamgauge.app.cli.advise_measuring import Setting
 from streamgauge.app.cli.source_options import Reading
+from streamgauge.base.errors import STOPPED
 from streamgauge.base.jsonl import write_json
+from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade
 from streamgauge.results.report import advice_measured
 from streamgauge.results.report.blocks import Chart
@@ -85,6 +89,20 @@ def test_rows_of_a_known_result_claim_no_difference_that_one_process_cannot_show
         (axis, ["0 s", "2 h"]) for axis in ("y", "y2", "y3", "y4")
     ]
     assert figure["data"][1]["error_y"]["array"] == [2500, 0]
+
+
+def test_a_measurement_that_was_stopped_between_two_stages_tells_no_trade(
+    advice: Advice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> tuple[int]:
+        with RunLog(Store(tmp_path).run("r")).stage("ingest", {}):
+            return (STOPPED,)
+
+    monkeypatch.setattr(planning, "ran", stopped)
+    setting = Setting(system="flink", run="r", artifacts=tmp_path)
+    with pytest.raises(typer.Exit) as ended:
+        advise_measuring.measured(*ASKED.on(source_options.source([FLIGHTS], READING)), advice, setting, as_json=False)
+    assert ended.value.exit_code == STOPPED
 
 
 @pytest.mark.parametrize(

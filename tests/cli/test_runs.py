@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_show(artifacts: Path) -> None:
         write_json(cell / "search.json", {"version": 1, "outcome": "found", "claim": claim, **more})
     [shown] = call(artifacts, "runs", "show", "two", "--json").json["comparisons"]
     assert shown == compared | {"metric": "sustainable_rate_events_per_s", "reason": ""}
-    assert "late w s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out
+    assert "late.w.s: against ordered it costs 10.0% (8.0% to 12.0%)" in call(artifacts, "runs", "show", "two").out
     call(artifacts, "runs", "show", "three").refused("run: found 'three', allowed: an existing run (empty, one, two)")
 
 
@@ -106,6 +107,21 @@ def test_compare(artifacts: Path) -> None:
         "An interval of one process leaves out that fresh processes differ by several percent.\n"
     )
     call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that counts in both")
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_marked"),
+    [
+        ("scaling_rate_at_2", True), ("scaling_contention", True), ("soak_heap_per_hour", True),
+        ("scaling_rate_at_parallelism_2", False), ("scaling_contention_of_parallelism", False),
+        ("scaling_cores_for_5000_per_s", False), ("catchup_seconds", False),
+    ],
+)  # fmt: skip
+def test_samples_of_one_process_are_told_as_such(artifacts: Path, metric: str, is_marked: bool) -> None:
+    for name in ("one", "two"):
+        results.append(artifacts / "runs" / name, replace(figure(name, 3, metric=metric), samples=6))
+    [told] = [line for line in call(artifacts, "runs", "compare", "one", "two").out.splitlines() if metric in line]
+    assert told.count(" of one process") == 2 * is_marked
 
 
 def test_compare_says_which_figures_are_void_and_why(artifacts: Path) -> None:

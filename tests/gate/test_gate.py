@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.app.cli import application
+from streamgauge.app.gate import pairs, verdict
 from streamgauge.app.gate.pairs import Pairs
+from streamgauge.app.gate.repository import Repository
 from streamgauge.bench.measure import lock
+from streamgauge.bench.measure.speed import Speed
+from streamgauge.catalog.artifacts import Store
+from streamgauge.config import Benchmark, load
+from streamgauge.config.gate import Gate
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason
+from streamgauge.records.release import Reason, Side, State
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -61,6 +70,31 @@ def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
     assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
 
 
+def test_a_head_that_misses_the_rate_is_no_go_only_after_the_base_was_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = {20_000: "sustainable", 1000: "unsustainable"}
+
+    @contextmanager
+    def ready(benchmark: Benchmark, *_: object) -> Iterator[SimpleNamespace]:
+        outcome = outcomes[(benchmark.systems[0].model_extra or {})["capacity"]]
+        answer = SimpleNamespace(verdict=SimpleNamespace(outcome=outcome), check={"wrong": None})
+        yield SimpleNamespace(trial=lambda *_, **__: answer)
+
+    monkeypatch.setattr(pairs, "ready", ready)
+    monkeypatch.setattr(pairs, "speed", lambda *_: Speed(1000, 1))
+    sides: dict[Side, Benchmark] = {}
+    for side, capacity in (("baseline", 20_000), ("candidate", 1000)):
+        (tmp_path / "mine.yaml").write_text(benchmark(capacity=capacity))
+        sides[side] = load(tmp_path / "mine.yaml")
+    of_gate = Pairs.of(tmp_path, "key")
+    reasons, _ = pairs.Measuring(sides, Store(tmp_path), of_gate, tmp_path / "work", 60).run([], 0)
+    why = "the head misses gate.rate in 2 of 2 trials, and the base in 0 of 2"
+    assert reasons == [Reason("performance", "failed", "e.all", why)]
+    asked = [(one.side, one.asked) for one in of_gate.repetitions]
+    assert asked == [("baseline", True), ("candidate", True), ("candidate", True), ("baseline", True)]
+
+
 #: a pair fits into the budget, and no second one
 SHORT = {"answers": "skip", "minutes": 0.02}
 
@@ -101,11 +135,62 @@ def test_the_base_s_settings_judge_and_a_copy_that_is_not_used_is_told(tmp_path:
     )
     assert [one for one in check.reasons if one.kind == "settings"] == [
         Reason("settings", "open", "base", doubt),
-        Reason("settings", "note", "gate", "those of the base's copy decide; the named file has others"),
+        Reason("settings", "note", "gate", "those of the base's copy decide; the head's copy has others"),
         Reason("settings", "note", "workloads", "other than in the base's copy; those of the named file hold for both"),
     ]
     assert f"base: {doubt}; " in done.stdout
     assert doubt in (place / "gate" / "comment.md").read_text()
+
+
+def of_base(place: Path, base: str, head: str, named: str, file: str = "mine.yaml") -> tuple[Gate | None, list[Reason]]:
+    """The settings that judge, and the reasons, for these copies at the base, at the head and in the checkout."""
+    repository(place, base, base, **{file: head})
+    (place / file).write_text(named)
+    tested = Repository(place)
+    asked = verdict.Asked(place / file, tested, "main", "change", tested.commits("main", "change"), place / "gate")
+    judged, reasons = verdict.with_settings_of_base(load(place / file), asked)
+    return judged.gate, reasons
+
+
+NO_COPY = "the base has no copy of this file with a valid section gate, so the head's settings judge"
+
+
+@pytest.mark.parametrize(
+    ("gate", "state", "more"),
+    [
+        ({"slower_percent": 1000, "compare": ["cpu"]}, "open", ", which are laxer than the defaults"),
+        ({"answers": "skip", "compare": ["cpu"]}, "open", ", which are laxer than the defaults"),
+        ({"compare": ["speed"]}, "open", ", which are laxer than the defaults"),
+        ({"slower_percent": 3, "compare": ["speed", "cpu"]}, "note", ""),
+    ],
+)
+def test_a_head_whose_own_settings_judge_is_told_of(
+    tmp_path: Path, gate: dict[str, object], state: State, more: str
+) -> None:
+    head = benchmark(gate)
+    assert of_base(tmp_path / "new", benchmark(), head, head, "other.yaml") == (
+        load(tmp_path / "new" / "other.yaml").gate, [Reason("settings", state, "gate", NO_COPY + more)],
+    )  # fmt: skip
+    without = benchmark().partition("gate:")[0] + benchmark()[benchmark().index("name: mine") :]
+    assert of_base(tmp_path / "old", without, head, head)[1] == [Reason("settings", state, "gate", NO_COPY + more)]
+
+
+def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path) -> None:
+    head = benchmark({"system": "new"}, name="new")
+    judge, reasons = of_base(tmp_path / "r", benchmark({"system": "job", "minutes": 2}), head, head)
+    assert judge is not None
+    assert (judge.system, judge.minutes) == ("new", 2)
+    why = "'new', as the named file says, which has none that the base's copy names"
+    assert reasons == [
+        Reason("settings", "open", "gate.system", why),
+        Reason("settings", "note", "gate", "those of the base's copy decide; the head's copy has others"),
+    ]
+
+
+def test_what_others_have_merged_and_a_build_of_its_own_is_not_the_head_s_difference(tmp_path: Path) -> None:
+    merged = benchmark({"minutes": 3}).replace("all", "every")
+    judge, reasons = of_base(tmp_path / "r", benchmark(), benchmark({"build": "make"}), merged)
+    assert (judge and judge.minutes, reasons) == (1, [])
 
 
 def test_cpu_time_that_nobody_tells_is_one_line_after_the_first_process(tmp_path: Path) -> None:
@@ -179,11 +264,11 @@ def test_no_repository_is_one_line(tmp_path: Path) -> None:
 
 def test_an_unfinished_gate_of_the_same_goes_on_and_a_finished_one_begins_anew(tmp_path: Path) -> None:
     one = GateRepetition(gate="same", cell="e.all", side="baseline", round=1, values={"x": 1.0}, seconds=2.0)
-    pairs = Pairs.of(tmp_path, "same")
-    pairs.add(one)
+    kept = Pairs.of(tmp_path, "same")
+    kept.add(one)
     assert Pairs.of(tmp_path, "same").repetitions == [one]
     assert Pairs.of(tmp_path, "other").repetitions == []
     assert Pairs.of(tmp_path, "same").repetitions == []  # the other one has deleted it
-    pairs.add(one)
+    kept.add(one)
     (tmp_path / "gate.json").write_text("{}")
     assert Pairs.of(tmp_path, "same").repetitions == []

@@ -143,9 +143,11 @@ def test_a_wrong_answer_fails_and_one_that_was_not_compared_leaves_it_open() -> 
         ("+", "-", "open", "1 of 1 trials, and the base in 0 of 1"),  # asked again in the next pair
         ("+", "-+", "note", "1 of 2 trials, and the base in 0 of 1"),
         ("+", "-?", "open", "1 of 1 trials, and the base in 0 of 1"),  # a trial that was not clear tells nothing
-        ("+", "--", "failed", "2 of 2 trials, and the base in 0 of 1"),
+        ("+", "--", "open", "2 of 2 trials, and the base in 0 of 1"),  # a burst may cover two trials in a row
+        ("++", "--", "failed", "2 of 2 trials, and the base in 0 of 2"),
         ("?", "--", "open", "2 of 2 trials, and the base in 0 of 0"),
-        ("-", "--", "note", "2 of 2 trials, and the base in 1 of 1"),
+        ("-", "-", "open", "1 of 1 trials, and the base in 1 of 1"),
+        ("--", "--", "note", "2 of 2 trials, and the base in 2 of 2"),
         ("++++", "-+--", "failed", "3 of 4 trials, and the base in 0 of 4"),
     ],
 )
@@ -163,13 +165,22 @@ def test_a_head_that_misses_the_rate_twice_and_more_often_than_not_fails(
     assert gate_rules.asks_again(lines, CELL) is (state == "open")
 
 
-@pytest.mark.parametrize(("head", "state"), [("+-+-+", "note"), ("+--", "failed"), ("--", "failed"), ("+++", None)])
-def test_a_head_that_does_not_run_twice_in_a_row_fails(head: str, state: str | None) -> None:
+@pytest.mark.parametrize(
+    ("head", "state"),
+    [
+        ("+ -+ + + -+", "note"), ("-+ +", "note"), ("-+ -+", "open"), ("+ -+ -+", "open"), ("+ --", "failed"),
+        ("--", "failed"), ("+ + +", None),
+    ],
+)  # fmt: skip
+def test_a_head_that_does_not_run_twice_in_a_row_fails_and_in_half_of_the_pairs_leaves_it_open(
+    head: str, state: str | None
+) -> None:
     lines = [
         line("candidate", number, 1000, asked=True, compared=True, ran=one == "+", void=None if one == "+" else "why")
-        for number, one in enumerate(head, 1)
+        for number, tries in enumerate(head.split(), 1)
+        for one in tries
     ]
-    why = f"{head.count('-')} of {len(head)} processes did not run, and the base's did: why"
+    why = f"{head.count('-')} of {len(lines)} processes did not run, and the base's did: why"
     wanted = [Reason("output", state, f"{CELL}, head", why)] if state else []
     assert gate_rules.reasons_of([pairs(0.0)[0], *lines], GATE) == wanted
 

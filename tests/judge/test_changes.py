@@ -9,7 +9,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.stats.ab import compare
 from streamgauge.stats.changes import find
 from streamgauge.stats.outcomes import Change
-from streamgauge.stats.suspects import confirm, suspects
+from streamgauge.stats.suspects import confirm, higher_is_better, suspects
 
 DAYS = np.arange(90.0)
 
@@ -171,3 +171,14 @@ def compare_again(n: int) -> object:
         sides[0].extend(random.lognormal(0, 0.5, repetitions).tolist())
         sides[1].extend(random.lognormal(0.03, 0.5, repetitions).tolist())
     return compare(*sides)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "higher"),
+    [
+        ("sustainable_rate_events_per_s", "events/s", True), ("processing_latency_ms_p99", "ms", False),
+        ("scaling_efficiency_at_0.5", "ratio", True), ("scaling_contention", "ratio", False),
+    ],
+)  # fmt: skip
+def test_which_way_a_figure_is_better(metric: str, unit: str, higher: bool) -> None:
+    assert higher_is_better(metric, unit) is higher

@@ -25,7 +25,6 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
-from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
@@ -306,34 +305,23 @@ def test_a_night_whose_answers_are_wrong_after_a_kill_is_bad_and_tells_what_is_v
     assert json.loads((night.directory / "nightly.json").read_text())["state"] == "bad"
 
 
-@pytest.mark.parametrize(
-    ("minutes", "correct", "said"),
-    [
-        (20, True, ["missing: b e all known streaming: soak_age_per_hour, soak_disk_per_hour: not measured; "
-                       "n22 had them"]),
-        (10, False, ["error: b e all known soak: the answers were wrong"]),
-    ],
-)  # fmt: skip
-def test_a_figure_that_the_last_night_had_with_the_same_settings_is_told_and_so_is_a_soak_with_wrong_answers(
-    tmp_path: Path, minutes: int, correct: bool, said: list[str]
-) -> None:
-    before = write_bench(tmp_path, **PLAN, soak={"minutes": 20})
-    bench = write_bench(tmp_path, **PLAN, soak={"minutes": minutes})
-    write_nights(bench, 110.0, 1.0, before)
-    for number in range(NIGHTS - 1):
-        add(before, number, "soak_age_per_hour", 0.1)
-        add(before, number, "soak_disk_per_hour", -0.1)
-        write_json(before.store.run(f"n{number:02}") / "benchmark.json", before.benchmark.model_dump(mode="json"))
+def test_a_figure_is_told_once_if_it_is_void_and_the_run_before_had_it_with_the_same_settings(tmp_path: Path) -> None:
+    bench, other = (write_bench(tmp_path, **PLAN, capacity=capacity) for capacity in (2000, 4000))
+    write_nights(bench, 110.0, 1.0)
+    void = {"valid": False, "reason": "it died"}
+    for number in range(NIGHTS):
+        last, is_late = number == NIGHTS - 1, number >= NIGHTS - 2
+        add(bench, number, "catchup_seconds", None if last else 9.0, **(void if last else {}))
+        add(bench, number, "catchup_hour_seconds", None if is_late else 9.0, **(void if is_late else {}))
+        add(bench, number, "soak_disk_per_hour", None if last else 0.1, reason="too few samples" if last else "")
+        add(bench if last else other, number, "recovery_kill_seconds", None if last else 2.0, **(void if last else {}))
+        if number < STEP:
+            add(bench, number, "scaling_contention", 0.1)
     night = night_of(bench)
-    cell = night.directory / "cells" / CELL.name
-    cell.mkdir(parents=True)
-    SoakRun(
-        plan="p", fraction=None, rate_events_per_s=1.0, seconds=60, outcome="sustainable", valid=correct,
-        correct=correct,
-    ).write(cell / "soak.json")  # fmt: skip
-    assert [str(line) for line in night.judge()] == said
-    state = "open" if correct else "bad"
-    assert json.loads((night.directory / "nightly.json").read_text())["state"] == state
+    assert [str(line) for line in night.judge()] == [
+        "missing: b e all known streaming: catchup_seconds: void: it died; n22 had it"
+    ]
+    assert json.loads((night.directory / "nightly.json").read_text())["state"] == "open"
 
 
 def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:

@@ -33,6 +33,7 @@ from streamgauge.bench.compare.release_rules import (
     suspects,
 )
 from streamgauge.bench.measure import timing
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.answers import Ability, Answer, FeatureAbility, Mode, Status
 from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side
@@ -375,8 +376,34 @@ def test_answers_of_a_measurement_that_stands_beside_are_judged_as_those_of_the_
     [passed] = series(rounds(), {P50: 0.1})
     assert decide(beside_outputs("e.w", "soak", OneSide(outputs={"soak": False}), OneSide(outputs={"soak": False})),
                   [passed]).decision == "go"  # fmt: skip
-    reasons = beside_outputs("e.w", "soak", OneSide(), OneSide(problem="no rate counts"))
-    assert decide(reasons, [passed]).line == "inconclusive: e.w, candidate: soak was not measured: no rate counts"
+    measured = OneSide(outputs={"soak": True, "search": True})
+    failed = OneSide(outputs={"search": False}, problem="no rate counts")
+    assert decide(beside_outputs("e.w", "soak", measured, OneSide(problem="no rate counts")), [passed]).line == (
+        "inconclusive: e.w, candidate: soak was not measured: no rate counts"
+    )
+    assert [(one.what, one.state, one.why) for one in beside_outputs("e.w", "soak", measured, failed)] == [
+        ("e.w, candidate", "open", "soak was not measured: no rate counts"),
+        ("e.w search", "failed", "correct → wrong"),
+    ]
+
+
+def test_answers_of_which_some_were_compared_and_a_search_that_was_not_are_no_reason_against_a_release() -> None:
+    whole, lost = Struck(valid=True, correct=True), Struck(valid=False, reason="its driver died")
+    run = RecoveryRun(
+        plan="p", fraction=None, rate_events_per_s=1, seconds=60, cut_seconds=2, max_age_s=1,
+        faults=(Suffered(fault="kill", trials=(whole,) * 4 + (lost,)), Suffered(fault="cut", trials=(lost,))),
+    )  # fmt: skip
+    assert (run.outputs, run.partly) == ({"kill": None, "cut": None}, {"kill": "4 of 5 trials were compared"})
+    [passed] = series(rounds(), {P50: 0.1})
+    baseline = OneSide(outputs={"kill": True, "search": True})
+    outputs: dict[str, bool | str | None] = {**run.outputs, **run.partly, "search": None}
+    candidate = OneSide(outputs=outputs)
+    assert [(one.what, one.state, one.why) for one in beside_outputs("e.w", "recovery", baseline, candidate)] == [
+        ("e.w kill", "note", "correct → 4 of 5 trials were compared"),
+        ("e.w cut", "open", "not measured → not compared"),
+    ]
+    del outputs["cut"]
+    assert decide(beside_outputs("e.w", "recovery", baseline, candidate), [passed]).decision == "go"
 
 
 def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from streamgauge.base import secrets
 from streamgauge.base.errors import UserError
+from streamgauge.bench.driver.system import NotStruck
 from streamgauge.bench.engines.job.job_system import JobSystem
-from streamgauge.bench.engines.job.life import Job
+from streamgauge.bench.engines.job.life import Job, mend_left
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.measurements.recovery.stage import why_not
 from streamgauge.streams.kafka.records import Form
@@ -65,13 +66,33 @@ def test_what_was_cut_is_mended_in_time_or_at_the_end(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+def test_what_could_not_be_mended_stays_to_be_mended_and_so_it_does_when_we_are_killed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    heals = {"cut": TOUCH, "heal": ["sh", "-c", "test -e {work}/may && rm {work}/{group}"]}
+    with started(tmp_path, **heals) as job:
+        job.strike("cut")
+        for _ in range(2):
+            with pytest.raises(NotStruck, match=r"^faults\.heal: it ended with 1; "):
+                job.mended()
+        assert not job.goes_on
+    assert "the network of the job g may still be cut: faults.heal: it ended with 1" in caplog.text
+    (tmp_path / "may").touch()
+    mend_left(settings(**heals), tmp_path / "logs")
+    assert [(tmp_path / name).exists() for name in ("g", "logs/cut.json")] == [False, False]
+    mend_left(settings(**heals), tmp_path / "logs")
+    (tmp_path / "logs" / "cut.json").write_text('{"group": "g", "work": "w"}')
+    mend_left(settings(), tmp_path / "logs")
+    assert "cut.json: this network was left cut, and was not mended: 'heal'" in caplog.text
+
+
 def test_a_job_that_was_killed_is_started_by_the_command_that_it_declares(tmp_path: Path) -> None:
     again = [sys.executable, "-c", "print('again')"]
     for kill in ({}, {"kill": TOUCH}):
         with started(tmp_path, start=again, **kill) as job:
             job.strike("kill")
             assert (tmp_path / "g").exists() == bool(kill)
-            assert kill or wait(job) == -9
+            assert wait(job) == -9, "what the command left would end well, and commit"
             job.command.end()
             job.start()
             assert (wait(job), job.command.last_line()) == (0, "again")
@@ -79,16 +100,21 @@ def test_a_job_that_was_killed_is_started_by_the_command_that_it_declares(tmp_pa
 
 def test_a_command_that_fails_or_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamgauge.bench.engines.job.life.FAULT_S", 0.3)
-    with started(tmp_path, restart=["sh", "-c", "echo no such pod; exit 3"], rescale=["sleep", "60"]) as job:
+    (tmp_path / "start").touch()
+    hangs = {"rescale": ["sleep", "60"], "start": [str(tmp_path / "start")]}
+    with started(tmp_path, restart=["sh", "-c", "echo no such pod; exit 3"], **hangs) as job:
         with pytest.raises(
-            UserError, match=r"^faults\.restart: it ended with 3; its last lines: no such pod; its log: "
+            NotStruck, match=r"^faults\.restart: it ended with 3; its last lines: no such pod; its log: "
         ):
             job.strike("restart")
         with pytest.raises(
-            UserError, match=r"^faults\.rescale: it had not ended after 0\.3 s; it printed nothing; its"
+            NotStruck, match=r"^faults\.rescale: it had not ended after 0\.3 s; it printed nothing; its"
         ):
             job.strike("rescale")
         assert not job.goes_on, "who knows its parallelism?"
+        job.strike("kill")
+        with pytest.raises(NotStruck, match=r"^faults\.start: .*/start cannot be started in .*: Permission denied$"):
+            job.start()
 
 
 def test_what_is_not_declared_is_not_measurable_and_names_its_key(tmp_path: Path) -> None:

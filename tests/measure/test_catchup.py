@@ -266,6 +266,7 @@ def test_sentences_say_what_was_measured_and_what_was_not(tmp_path: Path) -> Non
     lost = repeat.model_copy(update={"valid": False, "reason": "the driver limited this trial"})
     few = run.model_copy(update={"repeats": (repeat, lost, repeat)})
     assert few.sentence == f"{run.sentence}; 2 of 3 repeats count"
+    assert few.dropped == run.dropped
     bench = bench_of(tmp_path)
     cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"))
     cell_run.directory.mkdir(parents=True)

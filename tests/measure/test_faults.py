@@ -15,7 +15,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.queue import Queue
-from streamgauge.bench.driver.system import Adapter, Endpoint
+from streamgauge.bench.driver.system import Adapter, Endpoint, NotStruck
 from streamgauge.bench.engines.spark.connections import endpoints_of, options_of
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.faults.course import Course, course
@@ -54,7 +54,8 @@ class _Killed:
             raise self._struck
 
     def rescale(self) -> None:
-        self.asked.append("rescale")
+        self.resume()
+        self.asked[-1] = "rescale"
 
     def resume(self) -> None:
         self.asked.append("resume")
@@ -86,6 +87,25 @@ def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_com
         with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$") as ended:
             strike(cast(Adapter, _Killed(problem)), Path(), status)
         assert strike.failure == str(ended.value)
+        assert strike.struck_s is not None
+    for strike in (Strike("rescale", 0.5), Strike("cut", 0.5, 0.01, cuts_itself=True)):
+        with pytest.raises(Ended) as ended:
+            strike(cast(Adapter, _Killed(NotStruck("exit 3"))), Path(), status)
+        assert str(ended.value) == f"the fault {strike.fault} was not brought about: exit 3"
+        assert (strike.missed, strike.failure, strike.struck_s) == (str(ended.value), "", None)
+
+
+def test_a_fault_counts_from_its_begin_and_what_is_taken_until_it_is_over_is_of_the_old_one() -> None:
+    class Slow(_Killed):
+        def strike(self, fault: str) -> None:
+            super().strike(fault)
+            time.sleep(0.3)
+
+    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
+    strike = Strike("restart", 0.5)
+    strike(cast(Adapter, Slow()), Path(), status)
+    assert strike.struck_s is not None
+    assert 0.3 <= strike.away_s - strike.struck_s < 0.6
 
 
 def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:

@@ -18,7 +18,7 @@ from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.system import Capabilities
 from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
-from streamgauge.bench.measure.cell_run import CellRun, measure
+from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
@@ -177,6 +177,28 @@ def test_a_fault_takes_two_minutes_at_most_where_the_file_says_nothing_else(tmp_
     assert timing.recovery_seconds(bench_of(tmp_path, section).benchmark) == 2 * once
 
 
+def test_the_longest_time_of_a_recovery_holds_what_the_commands_of_a_job_may_take(tmp_path: Path) -> None:
+    def seconds(pace: timing.Pace, **faults: list[str]) -> float:
+        job = {"name": "j", "engine": "job", "bootstrap": "b:1", "command": ["true"], "faults": faults}
+        return timing.recovery_seconds(write_bench(tmp_path, systems=[job], recovery={"rate": 1.0}).benchmark, pace)
+
+    declared = {"cut": ["true"], "heal": ["true"], "restart": ["true"]}
+    assert seconds(timing.LONGEST, **declared) - seconds(timing.LONGEST) == 3 * (2 * 60 + 60)
+    assert seconds(timing.USUAL, **declared) == seconds(timing.USUAL)
+
+
+def test_faults_of_a_job_are_of_the_plan_of_its_recovery_alone(tmp_path: Path) -> None:
+    def hashes(**keys: Any) -> list[str]:
+        system = {"name": "known", "engine": "job", "bootstrap": "b:1", "command": ["true"], **keys}
+        benchmark = write_bench(tmp_path, systems=[system]).benchmark
+        return [settings_hash(benchmark, CELL, measurement=name) for name in ("", "soak", "recovery")]
+
+    plain, declared = hashes(), hashes(faults={"kill": ["true"]})
+    assert len({*plain, *declared[:2]}) == 1, "the search is not measured anew"
+    assert declared[2] not in plain
+    assert hashes(warm="1s")[0] not in plain
+
+
 def test_a_figure_that_one_trial_did_not_see_is_none() -> None:
     assert spread_of([2.0, None]) is None
     assert spread_of([2.0, 0.0]) is None, "a repeat that took nothing makes the others no mean"
@@ -223,17 +245,18 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
 
 
-def struck(failure: str | None = None, away: str = "", **observed: Any) -> Struck:
+def struck(failure: str | None = None, away: str = "", missed: str = "", **observed: Any) -> Struck:
     """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
 
-    failure: the system's own. away: why it did not go on after the fault.
+    failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault.
     """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
     details: Details = {"system": {"failure": failure}, "drivers": []}
     run = TrialRun(replace(seen, **observed), details, Histogram(), Histogram())
     strike = Strike("kill", 2.0)
-    strike.struck_s, strike.resumed_s, strike.failure = 2.0, None if away else 3.0, away
+    strike.struck_s, strike.resumed_s, strike.failure = None if missed else 2.0, None if away else 3.0, away
+    strike.missed = missed
     return struck_of(strike, Measured(run.observation, Verdict("inconclusive", ""), run, None, cast(Loss, None)), 1.0)
 
 
@@ -258,6 +281,11 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
     assert kill.sentence == f"kill: {why}"
 
 
+def test_a_trial_whose_fault_was_not_brought_about_says_nothing_of_its_system() -> None:
+    died = struck("it died", missed="the fault rescale was not brought about: exit 3", invalid="the system: it died")
+    assert (died.valid, died.reason) == (False, "the fault rescale was not brought about: exit 3")
+
+
 def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wrong(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, {})
     cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
@@ -274,14 +302,17 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     ).write(cell_run.directory / "recovery.json")  # fmt: skip
     keep(cell_run, void, {})
     figures = {one.metric: one.text for one in results.read(cell_run.run_directory)}
-    counts = {"wrong": "1 trials", "lost": "1,200 answers", "doubled": "0 answers"}
+    [remark] = [one.reason for one in results.read(cell_run.run_directory) if one.metric.endswith("lost_per_trial")]
+    assert remark == "at least so many"
+    counts = {"wrong": "1 trials", "lost_per_trial": "600 answers"}
+    counts["doubled_per_trial"] = "—  void: not known of each trial"
     assert {name: figures.pop(f"recovery_kill_{name}") for name in counts} == counts
     assert set(figures.values()) == {f"—  void: {why}"}
-    assert len(figures) == 4
+    assert sorted(figures) == [f"recovery_kill_{name}" for name in ("peak_age", "seconds", "taken_again_seconds")]
     keep(cell_run, few, {})
     with (tmp_path / "out").open("w") as out:
         summary.show_figures(bench.benchmark, bench.store, RunLog(cell_run.run_directory), Console(file=out))
-    assert "e.all.known: recovery_cut_peak_age 3 s (3 to 3); 2 of 3 trials count\n" in (tmp_path / "out").read_text()
+    assert "e.all.known: recovery_cut_peak_age 3 s; 2 of 3 trials count\n" in (tmp_path / "out").read_text()
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
     costs, trials = [block for block in shown if isinstance(block, Table)]
@@ -307,7 +338,7 @@ def test_no_head_and_no_last_word_calls_a_cell_right_whose_answers_after_a_fault
     ).write(store.run(RUN) / "cells" / name / "recovery.json")
     read = Records(made, store, RUN)
     where = "in recovery (kill), recovery (cut)"
-    tiles, note, *_ = headline.section(read).blocks
+    _, tiles, note, *_ = headline.section(read).blocks
     assert isinstance(tiles, Tiles)
     assert isinstance(note, Note)
     assert tiles.tiles[2] == ("answers", "wrong", f"not equal to an independent answer {where}")

@@ -68,7 +68,12 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     assert {"age", "event_latency_p50", "event_latency_p99", "open_files", "disk"} <= {one.name for one in run.series}
     assert set(run.unknown) == {"state_rows", "state_bytes", "heap_after_collection"}
     figures = {one["metric"]: one for one in read_jsonl(bench.store.run("r") / "results.jsonl")}
-    grown = figures["soak_resident_memory_per_hour"]
+    known = {one.name: figures[f"soak_{one.name}_per_hour"] for one in run.series}
+    assert {name for name, one in known.items() if one["value"] is None} == {
+        one.name for one in run.series if one.kind == "not clear"
+    }
+    assert all(one["valid"] for one in known.values()), "a soak is sound where a series is not clear"
+    grown = known["resident_memory"]
     assert (grown["value"], grown["unit"], grown["valid"]) == (memory.per_hour, "bytes/h", True)
     assert (grown["low"], grown["high"]) == (memory.low, memory.high)
     records = Records(bench.benchmark, bench.store, "r")

@@ -211,6 +211,7 @@ def test_latencies_that_are_not_compared_have_the_reason_and_their_file_has_one_
     for one in group:
         one.directory.mkdir(parents=True)
         rate = None if (fault, one.cell.experiment) == ("rate", "f") else 9000.0
+        (one.directory / "latency-turns.jsonl").write_text("{}\n")  # of an attempt that was killed
         SearchAnswer(outcome="found", sustainable_rate_events_per_s=rate).write(one.directory / "search.json")
     invalid = "a queue overflowed" if fault == "run" else None
     trial = SimpleNamespace(observation=SimpleNamespace(invalid=invalid), spans=())

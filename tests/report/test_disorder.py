@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.base.jsonl import write_json
 from streamgauge.catalog.artifacts import Store
-from streamgauge.results.report import build, degrees, disorder, semantics
+from streamgauge.results.report import build, degrees, disorder, semantics, sweep
 from streamgauge.results.report.blocks import Chart, Hole, Table, Text
 from streamgauge.results.report.costs import Costs
 from streamgauge.results.report.run_records import Records
@@ -49,6 +49,13 @@ def test_a_ratio_is_of_windows_in_turns_and_never_of_two_rates(records: Records)
         ("ordered", "—", "—", "—"),
         ("late20", "0.8734 – 0.9274", "6", "1"),
     ]
+
+
+def test_a_run_s_page_has_each_ratio_also_that_of_another_longest_delay(records: Records) -> None:
+    found = charts(sweep.section(records))["Rate over the rate in order"]
+    assert {(row[0], row[3]): plain(row[4]) for row in found.table.rows if row[3] == "micro"} == {
+        ("ordered", "micro"): "1", ("late20", "micro"): "0.9", ("near20", "micro"): "0.99", ("late50", "micro"): "0.75"
+    }  # fmt: skip
 
 
 def test_latencies_in_turns_have_a_chart_of_their_ratio(records: Records) -> None:

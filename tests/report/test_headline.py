@@ -6,9 +6,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from streamgauge.catalog.artifacts import Store
-from streamgauge.results.report import headline
-from streamgauge.results.report.blocks import Note, Tiles
+from streamgauge.records.comparison import Comparison
+from streamgauge.results.report import headline, overview
+from streamgauge.results.report.blocks import Hole, Note, Tiles
 from streamgauge.results.report.page import render
 from streamgauge.results.report.run_records import Records
 from tests.example_disorder import made_benchmark, record_degrees
@@ -51,7 +54,7 @@ def test_a_cell_that_is_proved(records: Records) -> None:
 
 
 def test_what_disorder_costs_stands_first(records: Records) -> None:
-    assert first(records) == [("late20, sum, rocksdb: against ordered it costs 7.0% (5.1% to 8.8%).", None)]
+    assert first(records) == [("late20.sum.rocksdb: against ordered it costs 7.0% (5.1% to 8.8%).", None)]
     assert headline.section(records).lead == ""
     told = shown(records)
     late = next(said for name, (_, said) in told.items() if name.startswith("late") and "rocksdb" in name)
@@ -69,17 +72,31 @@ def test_of_many_comparisons_the_highest_degree_of_each_system_stands_first(tmp_
     record_degrees(store, made)
     six = first(records := Records(made, store, RUN))
     assert [sentence.split(":")[0] for sentence, _ in six] == [
-        f"{degree}, sum, {system}" for system in ("micro", "rows") for degree in ("late20", "late50", "near20")
+        f"{degree}.sum.{system}" for system in ("micro", "rows") for degree in ("late20", "late50", "near20")
     ]
 
     def add_latency(search: dict[str, Any]) -> None:
         search["compared"].append(search["compared"][0] | {"metric": "p99"})
 
     assert first(rewrite(records, "late20.sum.rows/search.json", add_latency)) == [
-        ("late50, sum, micro: against ordered it costs 25.0% (22.7% to 27.2%).", None),
-        ("late50, sum, rows: against ordered it costs 50.0% (48.5% to 51.5%).", None),
+        ("late50.sum.micro: against ordered it costs 25.0% (22.7% to 27.2%).", None),
+        ("late50.sum.rows: against ordered it costs 50.0% (48.5% to 51.5%).", None),
         ("The table below has 5 more comparisons.", "#summary"),
     ]
+    for name in ("late50.sum.micro", "late50.sum.rows", "near20.sum.rows"):
+        records = rewrite(records, f"{name}/search.json", lambda s: s["compared"][0].update(ratio=None, reason="noise"))
+    named = [sentence.split(":")[0] for sentence, _ in first(records)]
+    assert named[:2] == ["late20.sum.micro", "late20.sum.rows"], "one that is known, and of one degree the file's first"
+
+
+def test_a_comparison_that_fails_costs_neither_the_first_screen_nor_the_summary(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Comparison, "among", lambda *_: 1 / 0)
+    hole, tiles, *_ = headline.section(records).blocks
+    assert hole == Hole("Comparisons", "the record is incomplete or damaged: ZeroDivisionError division by zero")
+    assert isinstance(tiles, Tiles)
+    assert overview.summary(records).blocks[-1] == hole
 
 
 def test_a_rate_that_is_not_proved_or_void_or_missing(records: Records) -> None:

@@ -42,8 +42,8 @@ from streamgauge.results.report.metric_names import for_people
         ("recovery_cut_wrong", "trials with wrong answers after a cut of the link"),
         ("recovery_kill_read_again", "rows read again after a kill"),
         (
-            "recovery_rescale_doubled_at_checkpoints_every_5s",
-            "answers doubled after a rescaling, with checkpoints every 5s",
+            "recovery_rescale_doubled_per_trial_at_checkpoints_every_5s",
+            "answers doubled in a trial after a rescaling, with checkpoints every 5s",
         ),
         ("catchup_dropped", "share of events dropped while it catches up"),
         ("my_own_metric", "my own metric"),

@@ -16,12 +16,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, Param, TaskGroup, TriggerRule, XComArg, get_current_context, task, task_group
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.definitions.template import literal
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from streamgauge.app.airflow import benchmarks, home, late, notices, run_names
 from streamgauge.app.airflow.operator import StageOperator
@@ -29,7 +28,9 @@ from streamgauge.app.airflow.run_names import PREFIX
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import place
 from streamgauge.base.shipped import shipped
+from streamgauge.base.words import first_of
 from streamgauge.bench.measure import timing
+from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.stages import Scope, Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
 from streamgauge.config.streams import Output
@@ -49,7 +50,7 @@ GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "p
 
 
 def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
-    """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if any of them failed.
+    """Builds a benchmark's DAG: the task plan, the stages, and a leaf that fails if one failed or an answer was wrong.
 
     nightly: adds the stage that judges the run against earlier nights, and the task that sends its report.
     """
@@ -96,7 +97,9 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
                 literal(str(file.absolute())), "{{ run_id | run_name }}"
             )
             _after(producers["notice"], [producers["judgements"]])
-        finish = EmptyOperator(task_id="finish", trigger_rule=TriggerRule.NONE_FAILED)
+        finish = task(task_id="finish", retries=0, trigger_rule=TriggerRule.NONE_FAILED)(require_right)(
+            literal(str(file.absolute())), "{{ run_id | run_name }}"
+        )
         _after(finish, _unique(producer for kind, producer in producers.items() if kind != "source"))
     return dag
 
@@ -118,8 +121,22 @@ def plan_task(name: str, file: Path, scope: Scope, **settings: Any) -> XComArg:
 
 def plan(file: str, scope: Scope, params: dict[str, Any]) -> list[dict[str, str]]:
     """Lists this run's experiments, workloads or cells. Raises UserError, which is one line, for wrong parameters."""
-    chosen = parse(Overrides, json.loads(overrides_json(params)), "parameters")
-    return scopes_of(load(Path(file), chosen), scope)
+    return scopes_of(_chosen(file, params), scope)
+
+
+def _chosen(file: str, params: dict[str, Any]) -> Benchmark:
+    return load(Path(file), parse(Overrides, json.loads(overrides_json(params)), "parameters"))
+
+
+def require_right(file: str, run: str, params: dict[str, Any]) -> None:
+    """Raises AirflowFailException where answers were wrong, unless the command `run` says so itself."""
+    from streamgauge.results.report.run_records import Records  # parsing needs none of it
+
+    if "STREAMGAUGE_RUN_ID" in os.environ:
+        return
+    cells = Records(_chosen(file, params), Store(ARTIFACTS), run).cells
+    if wrong := [f"{one.cell.name}: answers were wrong in {first_of(one.wrong)}" for one in cells if one.wrong]:
+        raise AirflowFailException("; ".join(wrong))
 
 
 def notify(file: str, run: str) -> list[str]:

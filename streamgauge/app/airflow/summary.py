@@ -47,7 +47,8 @@ def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: C
 
 
 def _lines(records: Records) -> Iterator[str]:
-    """Yields figures that the table has no column for, sentences on each cell, and what disorder costs at the end."""
+    """Yields what disorder costs, figures that the table has no column for, and sentences on each cell."""
+    yield from (f"{compared.name}: {compared.sentence}" for compared in all_comparisons(records))
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
@@ -64,8 +65,6 @@ def _lines(records: Records) -> Iterator[str]:
             yield f"{name}: {costs[name].sentence}"
         if loss and loss.rule != "never":
             yield f"{name}: {loss.sentence}"
-    for compared in all_comparisons(records):
-        yield f"{compared.experiment}.{compared.workload}.{compared.system}: {compared.sentence}"
 
 
 def _stages(benchmark: Benchmark, run_log: RunLog) -> Table:

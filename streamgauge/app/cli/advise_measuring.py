@@ -11,7 +11,7 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import planning
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, store_at
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import STOPPED, UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.live import tell
 from streamgauge.base.places import here
@@ -146,7 +146,8 @@ def measured(
     write_json(file, benchmark.model_dump(mode="json"))
     tell(f"measuring {counted(len(trades), 'delay')}: {timing.summary(benchmark)}", sys.stderr)
     code, *_ = planning.ran(file, setting.artifacts, {}, run_id=name, alone=True, as_json=as_json)
-    if code and any(stage.state != "done" for stage in last_attempts(store.run(name))):  # else answers were wrong
+    states = {stage.state for stage in last_attempts(store.run(name))}
+    if code == STOPPED or (code and states != {"done"}):  # else answers were wrong
         tell(f"to go on: the same command with --run {name}", sys.stderr)
         raise typer.Exit(code)
     return result(config.load(file), setting, trades, advice.tick, name)

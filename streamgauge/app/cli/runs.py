@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import webbrowser
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,8 @@ from streamgauge.catalog.run_log import known_run
 from streamgauge.catalog.run_summary import PAGE, comparisons, in_cpus, last_attempts, losses, summaries, summary
 from streamgauge.records.result import Result
 
+#: figures whose samples are blocks or readings of one process
+_OF_ONE_PROCESS = re.compile(r"soak_|scaling_(rate|efficiency|cost_per_billion)_at_\d|scaling_(contention|coherency)$")
 Run = Annotated[str, typer.Argument(help="a run's name; `streamgauge runs list` has them")]
 
 runs = typer.Typer(no_args_is_help=True, help="List runs, show one, or compare the figures of two.")
@@ -73,7 +76,7 @@ def show(run: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, as_json: AsJson = F
     for one in figures:
         typer.echo(f"{_name(one)}  {one.text}")
     for ratio in compared:
-        typer.echo(f"{ratio.experiment} {ratio.workload} {ratio.system}: {ratio.sentence}")
+        typer.echo(f"{ratio.name}: {ratio.sentence}")
     for cell, cost in cpus.items():
         typer.echo(f"{cell}: {cost.sentence}")
     for cell, loss in lost.items():
@@ -183,7 +186,8 @@ def _name(one: Result) -> str:
 
 
 def _is_of_one_process(one: Result) -> bool:
-    return one.low is not None and one.samples == 1
+    """True if a figure has an interval, and its samples are of one process: those over a setting are not."""
+    return one.low is not None and (one.samples == 1 or _OF_ONE_PROCESS.match(one.metric) is not None)
 
 
 def _text(one: Result) -> str:

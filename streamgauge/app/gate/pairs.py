@@ -157,7 +157,7 @@ class Measuring:
 def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, float]:
     """The figures that count, by metric."""
     values = {GATE_SPEED: fast.events_per_s, GATE_CPU: fast.cpu_us_per_event}
-    if trial is not None:
+    if trial is not None and GATE_LATENCY in settings.metrics:
         figures = figures_of(1.0, trial)
         if figures.valid:
             values[GATE_LATENCY] = figures.processing_latency.p50_ms

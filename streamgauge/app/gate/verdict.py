@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from streamgauge import config
 from streamgauge.app.gate.building import build
@@ -29,7 +30,7 @@ from streamgauge.config.gate import Accepted, Gate, accepted_in
 from streamgauge.config.reading import parsed
 from streamgauge.config.systems import System
 from streamgauge.records.gate import GateCheck
-from streamgauge.records.release import Reason, Side
+from streamgauge.records.release import Reason, Side, State
 from streamgauge.stats.sequential import POWER
 
 log = logging.getLogger("streamgauge")
@@ -66,27 +67,58 @@ class Asked:
 def with_settings_of_base(benchmark: Benchmark, asked: Asked) -> tuple[Benchmark, list[Reason]]:
     """The benchmark with the section gate of the base's copy of the file, so that no head chooses its own judge.
 
-    Without such a copy, or such a section, it stays as it is. The reasons tell which sections differ from that copy.
+    Without such a section it stays as it is. The reasons tell that, and in which sections the head's copy differs from
+    the base's: what others have merged meanwhile is in neither.
     """
+    base, head = (_keys_at(commit, asked) for commit in (asked.commits.base, asked.commits.head))
+    ours, judge, theirs = benchmark.gate, _gate_in(base), _gate_in(head)
+    reasons = []
+
+    def tell(what: str, why: str, state: State = "note") -> None:
+        reasons.append(Reason("settings", state, what, why))
+
+    if judge:
+        names = [system.name for system in benchmark.systems]
+        if ours and ours.system in names and judge.system not in names:
+            why = f"{ours.system!r}, as the named file says, which has none that the base's copy names"
+            tell("gate.system", why, "open" if judge.system else "note")
+            judge = judge.model_copy(update={"system": ours.system})
+        if head and (theirs is None or theirs.model_copy(update={"build": judge.build}) != judge):
+            tell("gate", "those of the base's copy decide; the head's copy has others")
+    elif ours and theirs:
+        why = "the base has no copy of this file with a valid section gate, so the head's settings judge"
+        if _is_lax(ours):
+            tell("gate", f"{why}, which are laxer than the defaults", "open")
+        else:
+            tell("gate", why)
+    for key in sorted({*base, *head} - {"systems", "gate"}) if base and head else ():
+        if base.get(key) != head.get(key):
+            tell(key, "other than in the base's copy; those of the named file hold for both")
+    return benchmark.model_copy(update={"gate": judge or ours}), reasons
+
+
+def _keys_at(commit: str, asked: Asked) -> dict[str, Any]:
+    """The keys of a commit's copy of the file; none without one. A mistake in it is told when its system is read."""
     inside = asked.repository.inside(asked.file)
-    text = None if inside is None else asked.repository.text(asked.commits.base, inside)
-    if text is None:
-        return benchmark, []
+    text = asked.repository.text(commit, inside) if inside else None
     try:
-        base = parsed(asked.file, text)
-        gate = config.parse(Gate, base["gate"], f"{asked.file}: gate") if "gate" in base else benchmark.gate
-    except UserError:  # what is wrong with that copy is told when its system is read
-        return benchmark, []
-    named = parsed(asked.file, asked.file.read_text(encoding="utf-8"))
-    differs = {
-        key: "other than in the base's copy; those of the named file hold for both"
-        for key in sorted({*base, *named} - {"systems", "gate"})
-        if base.get(key) != named.get(key)
-    }
-    if "gate" in base and base["gate"] != named.get("gate"):
-        differs = {"gate": "those of the base's copy decide; the named file has others", **differs}
-    reasons = [Reason("settings", "note", key, why) for key, why in differs.items()]
-    return benchmark.model_copy(update={"gate": gate}), reasons
+        return parsed(asked.file, text) if text else {}
+    except UserError:
+        return {}
+
+
+def _gate_in(keys: Mapping[str, Any]) -> Gate | None:
+    with suppress(KeyError, UserError):  # an older copy may have keys that nobody knows any more
+        return config.parse(Gate, keys["gate"], "gate")
+    return None
+
+
+def _is_lax(gate: Gate) -> bool:
+    """True if a head may pass that would not by the defaults."""
+    usual = Gate(rate=gate.rate or 1)
+    return (
+        gate.slower_percent > usual.slower_percent or gate.answers == "skip" or not {*usual.compare} <= {*gate.compare}
+    )
 
 
 def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:

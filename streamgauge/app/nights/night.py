@@ -99,15 +99,13 @@ class Night:
         ).write(self.directory / REPORT)
 
     def _lines(self) -> Iterator[NightLine]:
-        failures = [*stages.failures(self.directory, self.missing)]
-        yield from failures
+        yield from stages.failures(self.directory, self.missing)
         yield from stages.wrong(self.benchmark, self.store, self.run_id)
         yield from stages.outgrown(self.benchmark, self.store, self.directory)
         series = self._series()
         yield from stages.changed_answers([one for one in series if functional.is_output(one.head.metric)], self.run_id)
         figures = [one for one in series if not functional.is_output(one.head.metric)]
-        if not failures:  # otherwise they are missing because of the failed ones
-            yield from stages.missing(searched([*figures, *self._absent(figures)]), self.run_id, self._differs)
+        yield from stages.missing(searched(figures), self.run_id)
         taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
             (one, judged)
@@ -137,13 +135,6 @@ class Night:
         heads = self.index.series(benchmark=self.benchmark.name)
         return [Series.of(self.index, head) for head in heads if head.key in mine]
 
-    def _absent(self, figures: list[Series]) -> list[Series]:
-        """Figures of the same subjects on the same machine of which this run has no point."""
-        known, keys = [(one.subject, one.head.machine) for one in figures], {one.head.key for one in figures}
-        others = (head for head in self.index.series(benchmark=self.benchmark.name) if head.key not in keys)
-        absent = [Series.of(self.index, head) for head in others if not functional.is_output(head.metric)]
-        return [one for one in absent if (one.subject, one.head.machine) in known]
-
     # -- A/A
 
     def _due(self, figures: list[Series]) -> list[Subject]:
@@ -167,7 +158,7 @@ class Night:
             if not (baseline and candidate):
                 lines.append(NightLine("self", one.name, "A/A: no valid figure"))
                 continue
-            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.head.unit))
+            comparison = compare(baseline, candidate, higher_is_better=higher_is_better(one.head.metric, one.head.unit))
             evidence = SelfTest(comparison=comparison, baseline=tuple(baseline), candidate=tuple(candidate))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             lines.append(_said(one, self._record(one, now, SELF, comparison.ratio - 1, evidence)))
@@ -232,7 +223,7 @@ class Night:
                 confirmed = confirm(
                     change,
                     shared.of(one.head.metric, [point.figure for point in level_before]),
-                    higher_is_better=higher_is_better(one.head.unit),
+                    higher_is_better=higher_is_better(one.head.metric, one.head.unit),
                     repetitions=self.settings.repetitions,
                     self_comparison=(test.baseline, test.candidate) if test else None,
                 )

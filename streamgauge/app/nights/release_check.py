@@ -39,7 +39,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_CATCHUP, RELEASE_METRICS, RELEASE_RATE, Benchmark, Cell
 from streamgauge.records.answers import MODES, FeatureAbility
 from streamgauge.records.judgement import RELEASE_CHECK, Judgement, ReleaseVerdict
-from streamgauge.records.registry import outputs_of
+from streamgauge.records.registry import outputs_of, partly_of
 from streamgauge.records.release import (
     Beside,
     JudgedSeries,
@@ -254,11 +254,11 @@ class _Check:
         cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
         log.info("%s, %s: %s", cell.name, side, name)
         shutil.rmtree(cell_run.run_directory, ignore_errors=True)
-        problem, outputs = "", dict[str, bool | None]()
+        problem, outputs = "", dict[str, bool | str | None]()
         try:
             for one in ("search", name) if section.searches else (name,):
                 measure(one, cell_run)
-                outputs |= outputs_of(cell_run.directory, one)
+                outputs |= {**outputs_of(cell_run.directory, one), **partly_of(cell_run.directory, one)}
         except (UserError, Outage) as error:  # the verdict on what was measured is not lost
             log.warning("%s, %s: %s", cell.name, side, error)
             problem = str(error)

@@ -46,7 +46,7 @@ class OneSide:
     """A measurement that stands beside, of one side: its figures, and whether the answers of each part were right."""
 
     figures: Sequence[Result] = ()
-    outputs: Mapping[str, bool | None] = field(default_factory=dict)
+    outputs: Mapping[str, bool | str | None] = field(default_factory=dict)  # a text: how many trials were compared
     problem: str = ""  # why it was not measured
 
 
@@ -149,7 +149,8 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
 def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) -> list[Reason]:
     """Reasons for answers of a measurement that stands beside: those that only the candidate has wrong are no-go.
 
-    They are judged as answers of the suite, but those that were not compared with one side leave the check open.
+    They are judged as answers of the suite, but those that were not compared with one side leave the check open. What
+    was not measured is one reason, not one of each part. A search only supplies the rate: only a wrong one is a reason.
     """
     reasons = [
         Reason("output", "open", f"{cell}, {side}", f"{name} was not measured: {one.problem}")
@@ -157,15 +158,22 @@ def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) 
         if one.problem
     ]
     for part in {**baseline.outputs, **candidate.outputs}:
+        output = candidate.outputs.get(part)
+        if output is not False and (baseline.problem or candidate.problem or (part == "search" and output is None)):
+            continue
         old, new = (
-            _SAID[one.outputs[part]] if part in one.outputs else "not measured" for one in (baseline, candidate)
+            _said(one.outputs[part]) if part in one.outputs else "not measured" for one in (baseline, candidate)
         )
-        state: State = "failed" if new == "wrong" else "note" if new == "correct" else "open"
+        state: State = "failed" if output is False else "note" if output else "open"
         if old != new:
             reasons.append(Reason("output", state, f"{cell} {part}", f"{old} → {new}"))
         elif new != "correct":
             reasons.append(Reason("output", "note", f"{cell} {part}", f"{new} with both"))
     return reasons
+
+
+def _said(output: bool | str | None) -> str:
+    return output if isinstance(output, str) else _SAID[output]
 
 
 def not_asked(engines: Iterable[str]) -> list[Reason]:

@@ -75,6 +75,10 @@ class TrialSetup:
 Fault = Literal["kill", "restart", "cut", "rescale", "quota"]
 
 
+class NotStruck(UserError):
+    """A fault that was not brought about, or not to its end, for a reason that is not the system's."""
+
+
 @dataclass(frozen=True)
 class Share:
     """A part of the machine's CPUs: the time of so many of them or, if it is whole, so many CPUs."""

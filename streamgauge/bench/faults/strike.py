@@ -11,7 +11,7 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.conversation import LOOK_S, Ended
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fault
+from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fault, NotStruck
 from streamgauge.bench.faults.link import Link
 from streamgauge.records.driver import TrialStatus
 
@@ -22,8 +22,9 @@ class Strike:
     """A fault at an instant of a trial, in seconds since its start; given to one trial.
 
     The trial calls it whenever it looks at the driver, and nobody asks whether the system lives until it returns.
-    struck_s: when the fault had happened, in seconds since the start; None before that. resumed_s: when the system was
-    asked to go on, or the link was mended. failure: why it did not go on; empty if it did.
+    struck_s: when the fault began, in seconds since the start; None unless it was brought about. resumed_s: when the
+    system was asked to go on, or the link was mended. failure: why it did not go on; empty if it did. missed: why the
+    fault was not brought about; empty if it was.
     """
 
     def __init__(self, fault: Fault, at_s: float, cut_s: float = 0.0, *, cuts_itself: bool = False) -> None:
@@ -32,13 +33,14 @@ class Strike:
         self._cuts_link = fault == "cut" and not cuts_itself
         self.struck_s: float | None = None
         self.resumed_s: float | None = None
-        self.failure = ""
+        self.failure = self.missed = ""
+        self._over_s = 0.0  # when it had been brought about
         self._links: tuple[Link, ...] = ()
 
     @property
     def away_s(self) -> float:
         """Instant by which the old query had stopped, in seconds since the start; a rescaled one goes on until it."""
-        return (self.resumed_s if self.fault == "rescale" else self.struck_s) or 0.0
+        return (self.resumed_s if self.fault == "rescale" else self._over_s) or 0.0
 
     @contextmanager
     def between(self, endpoints: tuple[Endpoint, ...]) -> Iterator[tuple[Endpoint, ...]]:
@@ -65,8 +67,9 @@ class Strike:
 
     def _failed(self, problem: Exception) -> str:
         """Says why the trial ends: for the system's own failure, if its fault has happened."""
-        if self.struck_s is None:
-            return f"the fault {self.fault} was not brought about: {problem}"
+        if self.struck_s is None or isinstance(problem, NotStruck):
+            self.struck_s, self.missed = None, f"the fault {self.fault} was not brought about: {problem}"
+            return self.missed
         self.failure = f"it did not go on after the fault {self.fault}: {problem}"
         return self.failure
 
@@ -74,11 +77,12 @@ class Strike:
         def now() -> float:
             return (time.time_ns() - begun_ns) / NS
 
+        struck_s = now()
         for link in self._links:
             link.cut()
         if self.fault != "rescale" and not self._cuts_link:
             system.strike(self.fault)
-        self.struck_s = now()
+        self.struck_s, self._over_s = struck_s, now()
         log.info("  %s after %.1f s", self.fault, self.struck_s)
         if self.fault == "cut":
             time.sleep(self._cut_s)

@@ -69,7 +69,7 @@ class CellRun:
         section = self.benchmark.sections.get(self.measurement)
         is_own = section is not None and self.measurement not in Benchmark.model_fields
         own = checked_section(self.measurement, section) if section is not None and is_own else None
-        return settings_hash(self.benchmark, self.cell, own)
+        return settings_hash(self.benchmark, self.cell, own, self.measurement)
 
     @property
     def plan_key(self) -> str:
@@ -120,16 +120,18 @@ class CellRun:
         results.append(self.run_directory, self.result(metric, unit, value, low=low, high=high, **about))
 
 
-def settings_hash(benchmark: Benchmark, cell: Cell, own: Section | None = None) -> str:
+def settings_hash(benchmark: Benchmark, cell: Cell, own: Section | None = None, measurement: str = "") -> str:
     """Hash (16 hex digits) of the settings that decide a cell's trials, with *** for secrets.
 
     own: the section of a package whose figures are hashed.
 
     It stands in records that others read, where the hash of a short secret could be guessed.
     """
+    system = benchmark.system(cell.system)
+    decides = {key: one for key, one in system.model_dump(mode="json").items() if system.decides(key, measurement)}
     parts = [
         benchmark.source, benchmark.scale, benchmark.experiment(cell.experiment), benchmark.workload(cell.workload),
-        benchmark.system(cell.system), benchmark.replay, benchmark.search,
+        decides, benchmark.replay, benchmark.search,
         *([own] if own else []),
     ]  # fmt: skip
     settings = secrets.masked([json.loads(canonical(part)) for part in parts])

@@ -30,10 +30,12 @@ def measure(bench: ReadyCell, group: Sequence[CellRun], token: int) -> dict[str,
     group: in the order of the ready cells.
     A process that does not last from one run to the next is cold in each, so its latencies are not compared.
     """
+    for one in group:  # a stage that was killed has begun again
+        (one.directory / LATENCY_TURNS).unlink(missing_ok=True)
     cells, begin = bench.cells, time.monotonic()
     benchmark, searches = group[0].benchmark, [search_of(one.directory) for one in group]
     rates = [claim_of(search).rate_events_per_s for search in searches]
-    sound = [rate for rate in rates if rate]
+    sound = [rate for rate in rates if rate is not None]
     measured: tuple[Histogram, ...] = ()
     rate, turns = 0.0, latency_turns.order(benchmark.search.processes, benchmark.latency.blocks, len(cells))
     why = "too few blocks have answers enough"
@@ -51,7 +53,6 @@ def measure(bench: ReadyCell, group: Sequence[CellRun], token: int) -> dict[str,
         for number, one in enumerate(group):
             own = [span for turn, span in zip(turns, run.spans, strict=False) if turn == number]
             line = TurnLatencies(rate_events_per_s=rate, invalid=invalid, event_latency=own)
-            (one.directory / LATENCY_TURNS).unlink(missing_ok=True)  # a stage that was killed has begun again
             line.append(one.directory / LATENCY_TURNS)
     for number, cell in enumerate(cells[1:], 1):
         comparisons = [one for one in searches[number].compared if one.metric not in QUANTILES]

@@ -154,7 +154,10 @@ def recovery_seconds(benchmark: Benchmark, pace: Pace = LONGEST) -> float:
     before_s = pace.start_s + pace.warm * benchmark.search.warmup_seconds
     systems = len(section.checkpoint_intervals) or 1
     if pace == LONGEST:
-        return systems * (pace.start_s + len(section.faults) * section.repeats * (before_s + section.seconds))
+        declared = [one.striking_s for one in benchmark.systems]
+        striking_s = sum(max((one.get(fault, 0.0) for one in declared), default=0.0) for fault in section.faults)
+        each_s = len(section.faults) * (before_s + section.seconds) + striking_s
+        return systems * (pace.start_s + section.repeats * each_s)
     whole_s = sum(section.strikes_s) / 2 + course.watched_s(benchmark.search.max_age.seconds)
     usual = {"cut": section.cut_seconds}
     away = [

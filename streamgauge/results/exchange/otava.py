@@ -49,7 +49,10 @@ def table_of(figures: Sequence[Result], file: str) -> Table:
         first = min(row.values(), key=lambda one: one.at)
         commit = (first.software.get("commit") or "").rstrip("+")
         writer.writerow([first.at, commit, as_cell(run), *(repr(row[name].value) for name in units)])
-    metrics = {name: {"column": name, "direction": 1 if higher_is_better(unit) else -1} for name, unit in units.items()}
+    metrics = {
+        name: {"column": name, "direction": 1 if higher_is_better(name.rpartition("/")[2], unit) else -1}
+        for name, unit in units.items()
+    }
     test = {"type": "csv", "file": file, "time_column": TIME, "attributes": ["commit", "run"], "metrics": metrics}
     configuration = yaml.safe_dump({"tests": {"streamgauge": test}}, sort_keys=False, width=1000)
     return Table(out.getvalue(), configuration, len(runs) - len(whole))

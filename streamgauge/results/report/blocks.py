@@ -157,7 +157,13 @@ def plain(cell: Cell) -> str:
 
 def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> Block:
     """Returns what `make` builds, or a Hole if it fails: a damaged record must not cost the whole page."""
+    [block] = attempt_all(what, lambda: [make(*args, **more)])
+    return block
+
+
+def attempt_all(what: str, make: Callable[..., list[Block]], *args: Any) -> list[Block]:
+    """Returns the blocks that `make` builds, or one Hole if it fails."""
     try:
-        return make(*args, **more)
+        return make(*args)
     except Exception as problem:
-        return Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")
+        return [Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")]

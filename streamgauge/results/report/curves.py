@@ -34,7 +34,7 @@ class Curve(History):
 
     @property
     def higher_is_better(self) -> bool:
-        return higher_is_better(self.head.unit)
+        return higher_is_better(self.head.metric, self.head.unit)
 
     @property
     def is_output(self) -> bool:

@@ -8,7 +8,7 @@ from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.records.comparison import RATE
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Outcome, Section, attempt
-from streamgauge.results.report.costs import Costs, Value, chart, ends_of
+from streamgauge.results.report.costs import Costs, Groups, Value, chart, ends_of
 from streamgauge.results.report.degrees import (
     at_common_rate,
     at_own_rate,
@@ -81,8 +81,14 @@ def _rates(costs: Costs) -> Section:
     )
 
 
-def kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE) -> Block:
-    """Charts a figure over that of the stream in order, where one process measured both in turns."""
+def kept(
+    costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE,
+    groups: Groups | None = None,
+) -> Block:  # fmt: skip
+    """Charts a figure over that of the stream in order, where one process measured both in turns.
+
+    groups: as in `chart`.
+    """
 
     def more(record: CellRecord) -> list[Cell]:
         compared = costs.kept(record, metric)
@@ -92,7 +98,7 @@ def kept(costs: Costs, title: str = "Rate over the rate in order", name: str = "
     return chart(
         costs, title, f"{name} / {name} in order", lambda record: costs.part(record, metric),
         ends=lambda record: costs.part_ends(record, metric), columns=("90\u202f% interval", "blocks", "processes"),
-        more=more,
+        more=more, groups=groups,
     )  # fmt: skip
 
 
@@ -167,10 +173,10 @@ def _latency(costs: Costs) -> Section:
     return Section("latency", "How late the answers are", lead, [*latencies_kept(costs), *charts, *_left_out(costs)])
 
 
-def latencies_kept(costs: Costs) -> list[Block]:
+def latencies_kept(costs: Costs, groups: Groups | None = None) -> list[Block]:
     """Charts of latencies in turns over those of the stream in order; none where none were measured."""
     return [
-        attempt("Latency", kept, costs, f"{quantile} latency over that in order", quantile, quantile)
+        attempt("Latency", kept, costs, f"{quantile} latency over that in order", quantile, quantile, groups)
         for quantile in ("p50", "p99")
         if any(costs.part(record, quantile) is not None for record in costs.cells)
     ]

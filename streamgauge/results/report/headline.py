@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
-from streamgauge.records.comparison import RATE
-from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt
-from streamgauge.results.report.degrees import all_comparisons, comparisons, factor, out_of_order_percent
+from streamgauge.records.comparison import RATE, Comparison
+from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt, attempt_all
+from streamgauge.results.report.degrees import all_comparisons, comparisons, out_of_order_percent
 from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
@@ -17,7 +17,7 @@ MOST = 6
 
 def section(records: Records) -> Section:
     """Sentences that compare cells, then tiles and a sentence for each of the first cells."""
-    blocks = _compared(records)
+    blocks = attempt_all("Comparisons", _compared, records)
     lead = "" if blocks else "Each cell's rate, its latency, and whether its answers are right."
     for record in records.cells[:MOST]:
         blocks += [attempt(record.cell.name, _tiles, record), attempt(record.cell.name, _sentence, records, record)]
@@ -27,14 +27,18 @@ def section(records: Records) -> Section:
 
 
 def _compared(records: Records) -> list[Block]:
-    """Comparisons, those of rates first; of many, one of each system, at the highest degree of disorder."""
+    """Comparisons, those of rates first; of many, one of each system, at the highest degree that has a ratio."""
     compared = sorted(all_comparisons(records), key=lambda one: one.metric != RATE)
     shown = compared
     if len(compared) > MOST:
-        degrees = {stream.experiment.name: factor(stream) for stream in records.streams}
-        rates = sorted((one for one in compared if one.metric == RATE), key=lambda one: degrees[one.experiment])
-        shown = list({(one.workload, one.system): one for one in rates}.values())
-    notes: list[Block] = [Note(f"{one.experiment}, {one.workload}, {one.system}: {one.sentence}.") for one in shown]
+        degrees = {stream.experiment.name: out_of_order_percent(stream) for stream in records.streams}
+        lines: dict[tuple[str, str], list[Comparison]] = {}
+        for one in compared:
+            if one.metric == RATE:
+                lines.setdefault((one.workload, one.system), []).append(one)
+        # the first of equal ones, in the file's order
+        shown = [max(line, key=lambda one: (one.ratio is not None, degrees[one.experiment])) for line in lines.values()]
+    notes: list[Block] = [Note(f"{one.name}: {one.sentence}.") for one in shown]
     if more := len(compared) - len(shown):
         notes.append(Note(f"The table below has {counted(more, 'more comparison')}.", href="#summary"))
     return notes

@@ -17,8 +17,8 @@ _RECOVERY = {
     "cpu_us_per_event": "CPU per event before {}",
     "wrong": "trials with wrong answers after {}",
     "read_again": "rows read again after {}",
-    "lost": "answers lost after {}",
-    "doubled": "answers doubled after {}",
+    "lost_per_trial": "answers lost in a trial after {}",
+    "doubled_per_trial": "answers doubled in a trial after {}",
 }
 _SCALING = {
     "rate": "rate", "efficiency": "efficiency", "cost_per_billion": "money for a billion events", "cores": "CPUs",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamgauge.base.words import FEW, THIN, counted, first_of
-from streamgauge.records.comparison import Comparison
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.blocks import Cell, Outcome, Section, State, Table, Text
+from streamgauge.results.report.blocks import Block, Cell, Outcome, Section, State, Table, Text, attempt
 from streamgauge.results.report.degrees import all_comparisons, wanted
 from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
@@ -57,12 +56,12 @@ def expected(records: Records) -> Iterable[Status]:
 
 
 def summary(records: Records) -> Section:
-    tables = [_experiments(records.streams)]
+    blocks: list[Block] = [_experiments(records.streams)]
     if records.cells:
-        tables.append(_cells(records.cells))
-    if compared := all_comparisons(records):
-        tables.append(_comparisons(compared))
-    return Section("summary", "Summary", blocks=list(tables))
+        blocks.append(_cells(records.cells))
+    if any(record.search and record.search.compared for record in records.cells):
+        blocks.append(attempt("Comparisons", _comparisons, records))
+    return Section("summary", "Summary", blocks=blocks)
 
 
 def _experiments(streams: list[Stream]) -> Table:
@@ -124,10 +123,10 @@ def _cells(cells: list[CellRecord]) -> Table:
     return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
 
 
-def _comparisons(compared: list[Comparison]) -> Table:
+def _comparisons(records: Records) -> Table:
     """Ratios of figures that one process measured in turns."""
     rows: list[list[Cell]] = []
-    for one in compared:
+    for one in all_comparisons(records):
         names = (one.experiment, one.against, one.workload, one.system, for_people(one.metric))
         ends = (one.ratio, *(one.interval or (None, None)))
         shown = (MISSING if end is None else f"{end:.4f}" for end in ends)

@@ -25,7 +25,7 @@ def section(records: Records) -> Section:
     )
     costs = Costs(records)
     groups: dict[tuple[str, str], list[CellRecord]] = {}
-    for record in sorted(records.cells, key=costs.factor):
+    for record in sorted(costs.cells, key=costs.factor):
         groups.setdefault(line_of(record), []).append(record)
     why = "no fraction of the rate has a valid run in every measured cell"
     p99: Block = Hole("No latency against disorder", why)
@@ -35,7 +35,7 @@ def section(records: Records) -> Section:
         p99 = chart(
             costs, title, "p99 (ms)", lambda r: latency_ms(at_own_rate(r, fraction), "p99"), groups=groups, note=note
         )
-    ratios = [attempt("Rate kept", kept, costs), *not_compared(costs), *latencies_kept(costs)]
+    ratios = [attempt("Rate kept", kept, costs, groups=groups), *not_compared(costs), *latencies_kept(costs, groups)]
     further = "What disorder costs each engine and state store, and what it does with late events: a page of its own."
     return Section("disorder", "What disorder costs", lead, [*ratios, p99, Note(further, href=PAGE)])
 

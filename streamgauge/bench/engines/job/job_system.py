@@ -18,7 +18,7 @@ from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
-from streamgauge.bench.engines.job.life import Job, JobFigures, Trial
+from streamgauge.bench.engines.job.life import Job, JobFigures, Trial, mend_left
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
 from streamgauge.bench.engines.job.running import Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
@@ -75,6 +75,7 @@ class JobSystem(Adapter):
         assert self._topics is not None
         self._own = self._own or OwnTopics(self._topics, self._work / "topics.json", self._registry)
         self._own.remove()  # what a process left behind that was killed, or whose broker was away
+        mend_left(self._system, self._logs)
 
     def check(self) -> None:
         """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""

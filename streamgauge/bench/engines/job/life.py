@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import PS, Tick
-from streamgauge.bench.driver.system import Fault, TrialSetup
+from streamgauge.bench.driver.system import Fault, NotStruck, TrialSetup
 from streamgauge.bench.engines.job.following import Follower, nothing_taken
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.job.templates import filled
+from streamgauge.bench.engines.job.templates import FAULT_S, filled
 from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
 from streamgauge.bench.publish.publisher import LinkFigures
@@ -27,9 +29,10 @@ from streamgauge.streams.kafka.records import Form
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
-#: seconds within which a command that brings a fault about has to end
-FAULT_S = 60.0
+#: beside the logs of a job whose network is cut: the values of its places, with which it is mended
+CUT = "cut.json"
 _LOOK_S = 0.02
+log = logging.getLogger("streamgauge")
 
 
 class JobFigures(SystemFigures):
@@ -59,50 +62,55 @@ class Job:
         """Starts the command, or the one that is declared for a job that was killed. Raises UserError."""
         self._counted_s = 0.0
         again = self.system.faults.start if "kill" in self.struck else None
-        self.command = self._begun(again or self.system.command, "")
+        self.command = self._begun(*(("faults.start", again) if again else ("command", self.system.command)))
 
-    def _begun(self, words: Sequence[str], name: str) -> Command:
-        return Command(
-            [filled(part, self.values) for part in words],
-            {
-                key: filled(str(variables.filled(text, f"environment.{key}")), self.values)
-                for key, text in self.system.environment.items()
-            },
-            Path(self.system.directory or ".").absolute(),
-            self.logs / f"{self.values['group']}{name}.log",
-        )
+    def _begun(self, key: str, words: Sequence[str], name: str = "") -> Command:
+        environment = {
+            one: filled(str(variables.filled(text, f"environment.{one}")), self.values)
+            for one, text in self.system.environment.items()
+        }
+        program, place = [filled(part, self.values) for part in words], Path(self.system.directory or ".").absolute()
+        try:
+            return Command(program, environment, place, self.logs / f"{self.values['group']}{name}.log", key)
+        except UserError as problem:
+            raise NotStruck(str(problem)) from None
 
     @property
     def goes_on(self) -> bool:
-        """True if it may take part in the next trial; one that was rescaled is another one."""
-        return self.system.started == "once" and self.command.exit_code() is None and "rescale" not in self.struck
+        """True if it may take part in the next trial; one that was rescaled is another one, and one may be cut."""
+        is_same = not self.struck & {"rescale", "cut"}
+        return self.system.started == "once" and self.command.exit_code() is None and is_same
 
     def strike(self, fault: Fault) -> None:
-        """Brings a fault about: by the command that is declared for it, or by SIGKILL. Raises UserError."""
+        """Brings a fault about: by the command that is declared for it, and a kill by SIGKILL. Raises NotStruck."""
         self.struck.add(fault)
+        if fault == "cut":
+            write_json(self.logs / CUT, self.values)
         if fault in self.system.faults.commands:
             self._run(fault)
-        else:
+        if fault == "kill":  # also what the command left: it would end well, and lose nothing
             self.command.kill()
 
     def mended(self) -> bool:
-        """Mends its network; returns False if that was not cut. Raises UserError."""
-        was_cut = "cut" in self.struck
-        self.struck -= {"cut"}
-        if was_cut:
-            self._run("heal")
-        return was_cut
+        """Mends its network; returns False if that was not cut. Raises NotStruck."""
+        if "cut" not in self.struck:
+            return False
+        self._run("heal")
+        self.struck.discard("cut")
+        (self.logs / CUT).unlink(missing_ok=True)
+        return True
 
     def _run(self, key: str) -> None:
-        """Runs the command of a fault to its end; nothing that it has started stays. Raises UserError."""
-        command, until = self._begun(self.system.faults.commands[key], f"-{key}"), time.monotonic() + FAULT_S
+        """Runs the command of a fault to its end; nothing that it has started stays. Raises NotStruck."""
+        until = time.monotonic() + FAULT_S
+        command = self._begun(f"faults.{key}", self.system.faults.commands[key], f"-{key}")
         try:
             while (code := command.exit_code()) is None:
                 if time.monotonic() > until:
-                    raise UserError(f"faults.{key}: it had not ended after {FAULT_S:g} s; {command.last_words()}")
+                    raise NotStruck(f"faults.{key}: it had not ended after {FAULT_S:g} s; {command.last_words()}")
                 time.sleep(_LOOK_S)
             if code:
-                raise UserError(f"faults.{key}: it ended with {code}; {command.last_words()}")
+                raise NotStruck(f"faults.{key}: it ended with {code}; {command.last_words()}")
         finally:
             command.end()
 
@@ -134,11 +142,25 @@ class Job:
 
     def end(self) -> None:
         """Mends its network, ends all its processes, and removes its folder."""
-        with suppress(UserError):
+        try:
             self.mended()
+        except NotStruck as problem:
+            log.warning("the network of the job %s may still be cut: %s", self.values["group"], problem)
         self.command.end()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def mend_left(system: JobSettings, logs: Path) -> None:
+    """Mends the network that a process which was killed left cut; the job itself has died with that process."""
+    try:
+        values = json.loads((logs / CUT).read_text())
+        Job(system, values, system.form("ns"), None, logs, struck={"cut"}).mended()
+    except FileNotFoundError:
+        return
+    except (NotStruck, ValueError, KeyError) as problem:
+        log.warning("%s: this network was left cut, and was not mended: %s", logs / CUT, problem)
+        (logs / CUT).unlink()
 
 
 @dataclass

@@ -26,9 +26,11 @@ END_S = 5.0
 
 
 class Command:
-    """The user's command in a process session of its own. Raises UserError if it cannot be started."""
+    """The user's command in a process session of its own. Raises UserError, with its key, if it cannot be started."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path, key: str = "command"
+    ) -> None:
         self.log, self.since = log, time.monotonic()
         log.parent.mkdir(parents=True, exist_ok=True)
         # a program is looked for where it runs; a script of its own name would else hide one on PATH
@@ -36,7 +38,7 @@ class Command:
         try:
             self._leader = Leader([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
         except OSError as problem:
-            raise UserError(f"command: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
+            raise UserError(f"{key}: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
         self.session = Session(self._leader.pid)
 
     def exit_code(self) -> int | None:

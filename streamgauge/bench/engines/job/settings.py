@@ -28,8 +28,6 @@ from streamgauge.streams.kafka.records import Form
 _STARTS_SCRIPTS = re.compile(r"(python|pypy)[\d.]*|java|sh|bash|spark-submit|flink")
 _SCRIPT = re.compile(r"[^-{}:,\s][^{}:,\s]*\.(py|jar|java|sh)")
 _OF_KIND = {"string": str, "int64": int, "float64": int | float}
-#: session timeout of Kafka's consumers, unless they set another one
-SESSION_S = 45.0
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
 
 
@@ -275,7 +273,14 @@ class JobSettings(System):
     @property
     def away_s(self) -> Mapping[str, float]:
         """The killed members of a group stay in it for 45 s, unless its consumers set another timeout."""
-        return {"kill": SESSION_S} if self.progress.group is not None else {}
+        return {} if self.progress.group is None else {"kill": 45.0, "restart": 45.0}
+
+    @property
+    def striking_s(self) -> Mapping[str, float]:
+        return self.faults.longest_s
+
+    def decides(self, key: str, measurement: str) -> bool:
+        return key != "faults" or (measurement == "recovery" and bool(self.faults.commands))
 
     @property
     def lines(self) -> bool:

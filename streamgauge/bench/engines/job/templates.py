@@ -13,6 +13,8 @@ from streamgauge.bench.driver.system import Fault
 
 #: places in the commands, the environment and the progress
 PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
+#: seconds within which a command that brings a fault about has to end
+FAULT_S = 60.0
 _PLACE = re.compile(r"\{([a-z]+)\}")
 #: why a trial of a job does not take a fault whose command is not declared
 _SPARED: dict[Fault, str] = {
@@ -43,7 +45,7 @@ class JobFaults(Model):
     """Commands that bring faults about in the middle of a trial. Their places are those of the job's command."""
 
     kill: Words | None = Field(
-        default=None, description="kills the job; by default, all processes of its command are killed by SIGKILL"
+        default=None, description="kills what of the job runs elsewhere; then all processes of its command get SIGKILL"
     )
     start: Words | None = Field(
         default=None, description="runs in place of the job's command after a kill; by default that is started again"
@@ -70,6 +72,11 @@ class JobFaults(Model):
     def taken(self) -> frozenset[Fault]:
         """Faults that the job takes in the middle of a trial."""
         return frozenset({"kill", "quota", *(fault for fault in _SPARED if fault in self.commands)})
+
+    @property
+    def longest_s(self) -> dict[str, float]:
+        """Seconds that the commands of a fault may take."""
+        return {key: FAULT_S * (2 if key == "cut" else 1) for key in self.commands}
 
     @property
     def spared(self) -> dict[Fault, str]:

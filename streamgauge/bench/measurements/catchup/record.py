@@ -82,8 +82,8 @@ class CatchupRun(Answered):
 
     @property
     def dropped(self) -> tuple[int, int] | None:
-        """Events that were dropped, and those that were offered, in the repeats that tell of it; None without any."""
-        known = [(one.dropped, one.offered) for one in self.repeats if one.dropped is not None]
+        """Events that were dropped, and those that were offered, in repeats that count and tell of it."""
+        known = [(one.dropped, one.offered) for one in self.valid if one.dropped is not None]
         return (sum(count for count, _ in known), sum(of for _, of in known)) if known else None
 
     @property

@@ -183,9 +183,10 @@ def keep(cell_run: CellRun, run: CatchupRun) -> None:
         ("catchup_taken_per_s", "events/s", run.taken_per_s, "not each repeat tells what it took"),
         ("catchup_hour_seconds", "s", hour, run.after_an_hour),
     ]
-    if run.dropped is not None:
-        (dropped, of), samples = run.dropped, sum(one.dropped is not None for one in run.repeats)
-        figures.append(("catchup_dropped", "ratio", Spread(value=dropped / max(1, of), samples=samples), ""))
+    if any(one.dropped is not None for one in run.repeats):
+        (dropped, of), samples = run.dropped or (0, 0), sum(one.dropped is not None for one in run.valid)
+        share = Spread(value=dropped / max(1, of), samples=samples) if samples else None
+        figures.append(("catchup_dropped", "ratio", share, "the repeats that count do not tell it"))
     figures += [
         (f"catchup_peak_{peak.name}", peak.unit, Spread(value=peak.most, samples=len(peak.each)), "")
         for peak in run.peaks

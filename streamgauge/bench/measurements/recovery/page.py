@@ -49,7 +49,7 @@ def _about(one: Suffered, spread: Spread | None) -> str:
 def _table(run: RecoveryRun) -> Table:
     rows: list[list[Cell]] = [
         [
-            _name(one), _spread(one.taken_again_s), _spread(one.back_s), _spread(one.peak_age_s),
+            _name(one), _spread(one.taken_again_s), _spread(one.back_s), seconds(one.peak_age_s),
             count(one.read_again), answers(one.correct, one.answers),
         ]
         for one in run.faults if not one.unmeasurable

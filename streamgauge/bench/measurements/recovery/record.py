@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from streamgauge.base.words import fewer
@@ -40,7 +42,6 @@ class Suffered(Part):
     unmeasurable: str = ""  # why it was not brought about
     taken_again_s: Spread | None = None
     back_s: Spread | None = None
-    peak_age_s: Spread | None = None  # None also if a trial ended before the system was back: its age might have grown
     calm_cpu_us: Spread | None = None
     trials: tuple[Struck, ...] = ()
 
@@ -93,6 +94,12 @@ class Suffered(Part):
         return "" if self.void else fewer(len(self.valid), len(self.trials), "trial")
 
     @property
+    def peak_age_s(self) -> float | None:
+        """The largest age of all trials that count; None if one ended before the system was back: it might grow."""
+        peaks = [one.peak_age_s for one in self.counted if one.peak_age_s is not None]
+        return None if self.not_back else max(peaks, default=None)
+
+    @property
     def calm_age_s(self) -> float | None:
         """The largest age before the fault of all trials that count."""
         return max((one.calm_age_s for one in self.counted if one.calm_age_s is not None), default=None)
@@ -103,14 +110,19 @@ class Suffered(Part):
         return max((one.read_again for one in self.counted if one.read_again is not None), default=None)
 
     @property
-    def lost(self) -> int:
-        """Answers that were lost in all trials whose output was compared, as far as that is known."""
-        return sum(one.lost or 0 for one in self.compared)
+    def lost(self) -> int | None:
+        """Answers that were lost in all trials whose output was compared; None if one of them does not tell."""
+        return _sum([one.lost for one in self.compared])
 
     @property
-    def doubled(self) -> int:
-        """Answers that were doubled in all trials whose output was compared, as far as that is known."""
-        return sum(one.doubled or 0 for one in self.compared)
+    def doubled(self) -> int | None:
+        """Answers that were doubled in all trials whose output was compared; None if one of them does not tell."""
+        return _sum([one.doubled for one in self.compared])
+
+    @property
+    def least(self) -> str:
+        """Words before these two numbers where they may be larger: an answer that is lost hides one that is doubled."""
+        return "" if all(one.by_key for one in self.wrong) else "at least "
 
     @property
     def not_back(self) -> int:
@@ -125,9 +137,8 @@ class Suffered(Part):
     @property
     def answers(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
-        least = "" if all(one.by_key for one in self.wrong) else "at least "
-        counts = (("lost", self.lost), ("doubled", self.doubled))
-        parts = [f"{least}{count:,} {name}" for name, count in counts if count]
+        counts = [(name, sum(getattr(one, name) or 0 for one in self.compared)) for name in ("lost", "doubled")]
+        parts = [f"{self.least}{count:,} {name}" for name, count in counts if count]
         if not self.wrong:
             return ", ".join(["right" if self.correct else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
@@ -148,6 +159,11 @@ class Suffered(Part):
         return f"{self.name}: back after {self.back_s.value:.3g} s{about}; {answers}"
 
 
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
 class RecoveryRun(Answered):
     """Content of recovery.json."""
 
@@ -164,3 +180,11 @@ class RecoveryRun(Answered):
     @property
     def outputs(self) -> dict[str, bool | None]:
         return {one.name: one.correct for one in self.faults if not one.unmeasurable}
+
+    @property
+    def partly(self) -> dict[str, str]:
+        return {
+            one.name: f"{len(one.compared)} of {len(one.trials)} trials were compared"
+            for one in self.faults
+            if one.compared and one.correct is None
+        }

@@ -127,7 +127,8 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     wrong = (check and check["wrong"]) or ""
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
     if strike.struck_s is None or not seen.clock:
-        return Struck(valid=False, reason=invalid or "the trial ended before its fault", offered=seen.offered)
+        why = strike.missed or invalid or "the trial ended before its fault"
+        return Struck(valid=False, reason=why, offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s, away_s=strike.away_s)
     failure = _failure(strike, measured)
     if failure:  # its own, so the others of its fault are the faster ones
@@ -186,7 +187,7 @@ def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
 def suffered_of(fault: Kind, why: str, trials: Sequence[Struck], interval: str = "") -> Suffered:
     """Puts the trials with a fault together."""
     seen = Suffered(fault=fault, interval=interval, unmeasurable=why, trials=tuple(trials))
-    names = ("taken_again_s", "back_s", "calm_cpu_us", *(() if seen.not_back else ("peak_age_s",)))
+    names = ("taken_again_s", "back_s", "calm_cpu_us")
     return seen.model_copy(update={name: spread_of([getattr(one, name) for one in seen.counted]) for name in names})
 
 
@@ -195,12 +196,13 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
     if one.unmeasurable:
         return
     suffix = f"_at_checkpoints_every_{one.interval}" if one.interval else ""
-    again = None if one.read_again is None else Spread(value=one.read_again)
+    peak, again = (None if most is None else Spread(value=most) for most in (one.peak_age_s, one.read_again))
+    tells = any(trial.read_again is not None for trial in one.trials)  # a job never does
     figures = {
         "taken_again_seconds": ("s", one.taken_again_s),
         "seconds": ("s", one.back_s),
-        "peak_age": ("s", one.peak_age_s),
-        **({"read_again": ("rows", again)} if again or one.void else {}),  # of a job it is never known
+        "peak_age": ("s", peak),
+        **({"read_again": ("rows", again)} if tells else {}),
         **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
     }
     for name, (unit, spread) in figures.items():
@@ -209,7 +211,15 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
             void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
         )  # fmt: skip
-    counts = {"wrong": ("trials", len(one.wrong)), "lost": ("answers", one.lost), "doubled": ("answers", one.doubled)}
-    for name, (unit, count) in counts.items() if one.compared else ():
-        metric = f"recovery_{one.fault}_{name}{suffix}"
-        cell_run.keep(metric, unit, float(count), samples=len(one.compared), software=software)
+    samples, least = len(one.compared), f"{one.least}so many" if one.least else ""
+    counts = {
+        "wrong": ("trials", len(one.wrong), ""),
+        "lost_per_trial": ("answers", one.lost, least),
+        "doubled_per_trial": ("answers", one.doubled, least),
+    }
+    for name, (unit, count, remark) in counts.items() if samples else ():
+        value = None if count is None else count / (1 if name == "wrong" else samples)
+        cell_run.keep(
+            f"recovery_{one.fault}_{name}{suffix}", unit, value, samples=samples, remark=remark, software=software,
+            void="not known of each trial" if count is None else "",
+        )  # fmt: skip

@@ -284,14 +284,13 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
             keep(f"scaling_{name}{of}", "ratio", value.value, interval=ends, samples=rates, void=wrong)
     if (need := run.need) is not None:
         between = None if need.low is None or need.high is None else (need.low, need.high)
-        void = wrong or ("" if need.cpus is not None else "no part is known to carry it")
+        about = partial(keep, samples=rates, void=wrong, remark="" if need.cpus else "no part is known to carry it")
         name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
-        keep(f"scaling_{unit}_{name}", unit, need.cpus, interval=between, samples=rates, void=void)
+        about(f"scaling_{unit}_{name}", unit, need.cpus, interval=between)
         if run.core_hour is not None:
             each = None if need.cost_per_billion is None or need.cpus is None else need.cost_per_billion / need.cpus
             money = None if between is None or each is None else (each * between[0], each * between[1])
-            metric = f"scaling_cost_per_billion_{name}"
-            keep(metric, "money", need.cost_per_billion, interval=money, samples=rates, void=void)
+            about(f"scaling_cost_per_billion_{name}", "money", need.cost_per_billion, interval=money)
 
 
 def sentence_of(run: ScalingRun) -> str:

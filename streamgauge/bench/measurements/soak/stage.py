@@ -47,10 +47,11 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     log.info("  %s", sentence_of(run))
     void = "" if run.valid else run.reason
     for one in run.series:
-        unit, value = f"{one.unit}/h", one.per_hour
+        is_clear = one.kind != "not clear"  # else the soak is sound, and no figure is known
         cell_run.keep(
-            f"soak_{one.name}_per_hour", unit, value, interval=one.interval if value is not None else None,
-            samples=one.samples, void=void or (one.reason if one.kind == "not clear" else ""), software=run.software,
+            f"soak_{one.name}_per_hour", f"{one.unit}/h", one.per_hour if is_clear else None,
+            interval=one.interval if is_clear else None, samples=one.samples, void=void,
+            remark="" if is_clear else one.reason, software=run.software,
         )  # fmt: skip
     return {"growing": [one.name for one in run.growing], "valid": run.valid, "correct": run.correct}
 
