@@ -99,7 +99,7 @@ def _windows(
         windows.append(measure(step))
         if limits.continuous and same is None:
             rows = warm_up_rows(windows, settings.max_age.seconds, limits.most_rows)
-            left = [dataclasses.replace(step, rows=rows)] if rows > step.rows else []
+            left = [dataclasses.replace(step, rows=rows)] if rows >= 2 * step.rows else []
     return windows
 
 
