@@ -183,7 +183,7 @@ def test_the_longest_time_of_a_recovery_holds_what_the_commands_of_a_job_may_tak
         return timing.recovery_seconds(write_bench(tmp_path, systems=[job], recovery={"rate": 1.0}).benchmark, pace)
 
     declared = {"cut": ["true"], "heal": ["true"], "restart": ["true"]}
-    assert seconds(timing.LONGEST, **declared) - seconds(timing.LONGEST) == 3 * (2 * 60 + 60)
+    assert seconds(timing.LONGEST, **declared) - seconds(timing.LONGEST) == 3 * (4 * 60 + 60)
     assert seconds(timing.USUAL, **declared) == seconds(timing.USUAL)
 
 
