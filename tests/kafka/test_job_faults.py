@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
 from streamgauge.base import secrets
 from streamgauge.base.errors import UserError
-from streamgauge.bench.driver.system import NotStruck
+from streamgauge.bench.driver.system import NotStruck, TrialSetup
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job, mend_left
 from streamgauge.bench.engines.job.settings import JobSettings
@@ -77,13 +77,38 @@ def test_what_could_not_be_mended_stays_to_be_mended_and_so_it_does_when_we_are_
                 job.mended()
         assert not job.goes_on
     assert "the network of the job g may still be cut: faults.heal: it ended with 1" in caplog.text
+    system = JobSystem(settings(**heals), tmp_path)
+    for _ in range(2):
+        with pytest.raises(
+            NotStruck, match=r"^systems\.mine: the network is still cut: faults\.heal: it ended with 1; "
+        ):
+            system.begin_trial(cast(TrialSetup, None))
     (tmp_path / "may").touch()
     mend_left(settings(**heals), tmp_path / "logs")
     assert [(tmp_path / name).exists() for name in ("g", "logs/cut.json")] == [False, False]
     mend_left(settings(**heals), tmp_path / "logs")
-    (tmp_path / "logs" / "cut.json").write_text('{"group": "g", "work": "w"}')
-    mend_left(settings(), tmp_path / "logs")
-    assert "cut.json: this network was left cut, and was not mended: 'heal'" in caplog.text
+
+
+def test_a_network_that_was_left_cut_is_measured_only_if_nobody_declares_how_to_mend_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left, heals = tmp_path / "cut.json", {"cut": TOUCH, "heal": ["true"]}
+    needs = settings(**heals).model_copy(update={"environment": {"NAME": "${NO_SUCH_VARIABLE}"}})
+    for text, system, problem in (
+        ('{"group": "g"}', needs, "environment.NAME: the environment has no variable NO_SUCH_VARIABLE"),
+        ('["g"]', settings(**heals), "found no values of places in it"),
+        ("{}", settings(**heals), "found no values of places in it"),
+        ("{", settings(**heals), "found no values of places in it"),
+    ):
+        left.write_text(text)
+        with pytest.raises(NotStruck) as raised:
+            mend_left(system, tmp_path)
+        assert str(raised.value) == (
+            f"systems.mine: the network is still cut: {problem}; once it is mended by hand, remove {left}"
+        )
+    mend_left(settings(), tmp_path)
+    assert f"{left}: this network was left cut, and no faults.heal is declared any more" in caplog.text
+    assert not left.exists()
 
 
 def test_a_job_that_was_killed_is_started_by_the_command_that_it_declares(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired
@@ -65,12 +66,12 @@ class Job:
         self.command = self._begun(*(("faults.start", again) if again else ("command", self.system.command)))
 
     def _begun(self, key: str, words: Sequence[str], name: str = "") -> Command:
-        environment = {
-            one: filled(str(variables.filled(text, f"environment.{one}")), self.values)
-            for one, text in self.system.environment.items()
-        }
         program, place = [filled(part, self.values) for part in words], Path(self.system.directory or ".").absolute()
         try:
+            environment = {
+                one: filled(str(variables.filled(text, f"environment.{one}")), self.values)
+                for one, text in self.system.environment.items()
+            }
             return Command(program, environment, place, self.logs / f"{self.values['group']}{name}.log", key)
         except UserError as problem:
             raise NotStruck(str(problem)) from None
@@ -152,15 +153,30 @@ class Job:
 
 
 def mend_left(system: JobSettings, logs: Path) -> None:
-    """Mends the network that a process which was killed left cut; the job itself has died with that process."""
-    try:
-        values = json.loads((logs / CUT).read_text())
-        Job(system, values, system.form("ns"), None, logs, struck={"cut"}).mended()
-    except FileNotFoundError:
+    """Mends a network that is still cut, in this process or by one that was killed. Raises NotStruck while it is."""
+    file = logs / CUT
+    if not file.exists():
         return
-    except (NotStruck, ValueError, KeyError) as problem:
-        log.warning("%s: this network was left cut, and was not mended: %s", logs / CUT, problem)
-        (logs / CUT).unlink()
+    if "heal" not in system.faults.commands:
+        log.warning("%s: this network was left cut, and no faults.heal is declared any more; see to it yourself", file)
+        file.unlink()
+        return
+    try:
+        Job(system, _values(file), system.form("ns"), None, logs, struck={"cut"}).mended()
+    except NotStruck as problem:
+        raise NotStruck(
+            f"systems.{system.name}: the network is still cut: {problem}; once it is mended by hand, remove {file}"
+        ) from None
+
+
+def _values(file: Path) -> dict[str, str]:
+    """Reads the values of a job's places. Raises NotStruck if they are not there."""
+    values = None
+    with suppress(ValueError):
+        values = json.loads(file.read_text())
+    if isinstance(values, dict) and "group" in values and all(isinstance(one, str) for one in values.values()):
+        return values
+    raise NotStruck("found no values of places in it")
 
 
 @dataclass

@@ -75,8 +75,8 @@ class JobFaults(Model):
 
     @property
     def longest_s(self) -> dict[str, float]:
-        """Seconds that the commands of a fault may take."""
-        return {key: FAULT_S * (2 if key == "cut" else 1) for key in self.commands}
+        """Seconds that the commands of a fault may take: heal may run in its trial, at its end, and before the next."""
+        return {key: FAULT_S * (4 if key == "cut" else 1) for key in self.commands}
 
     @property
     def spared(self) -> dict[Fault, str]:
