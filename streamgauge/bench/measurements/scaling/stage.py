@@ -36,7 +36,7 @@ from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Replay
 from streamgauge.config.changing import settings_of, with_setting
 from streamgauge.records.measurement import Limits, Window
-from streamgauge.stats.scalability import Law, Refused
+from streamgauge.stats.scalability import Law, Refused, cost_per_billion
 
 log = logging.getLogger("streamgauge")
 #: an engine without micro-batches has so long to work on what it took with other CPUs
@@ -288,8 +288,8 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
         name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
         about(f"scaling_{unit}_{name}", unit, need.cpus, interval=between)
         if run.core_hour is not None:
-            each = None if need.cost_per_billion is None or need.cpus is None else need.cost_per_billion / need.cpus
-            money = None if between is None or each is None else (each * between[0], each * between[1])
+            price = partial(cost_per_billion, rate=need.rate_events_per_s, core_hour=run.core_hour)
+            money = between and (price(between[0]), price(between[1]))
             about(f"scaling_cost_per_billion_{name}", "money", need.cost_per_billion, interval=money)
 
 
