@@ -49,8 +49,8 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
     wrong = ""
     if queues < replay.shares:
         wrong = f"at least replay.processes: {replay.shares}"
-    elif setting == PARTITIONS and 0 < workers < queues:
-        wrong = f"no more than systems.{system} has workers: {workers}"
+    elif setting == PARTITIONS and workers > queues:
+        wrong = f"at least the workers of systems.{system}: {workers}"
     elif setting in WORKERS and workers > queues:
         wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
     elif setting in WORKERS and 0 < cpus < workers:
@@ -59,6 +59,17 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
         raise UserError(f"scaling.values: found {value}, allowed: {wrong}")
     systems = tuple(model if one.name == system else one for one in benchmark.systems)
     return benchmark.model_copy(update={"replay": replay, "systems": systems})
+
+
+def why_not(benchmark: Benchmark, system: str, setting: str, value: int) -> str:
+    """Says why that system cannot have the value; empty if it can."""
+    if setting not in settings_of(benchmark, system):
+        return f"systems.{system} has no number in {setting}"
+    try:
+        with_setting(benchmark, system, setting, value)
+    except UserError as problem:
+        return str(problem)
+    return ""
 
 
 def _changed(model: M, key: str, value: object) -> M:

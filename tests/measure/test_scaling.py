@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -13,13 +14,16 @@ from typing import Any
 import pytest
 
 from benchmarks.scalability import IN_TURNS, LAWS, row
-from streamgauge.base.errors import UserError
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.system import Capabilities, Share
 from streamgauge.bench.engines.known.known_system import KnownSystem
+from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.checks import check_names
+from streamgauge.bench.measure.lock import FENCE
+from streamgauge.bench.measurements.scaling import stage
 from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, disorder_in_cpus, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
 from streamgauge.bench.measurements.scaling.stage import carried_of, record_of, sentence_of
@@ -142,14 +146,18 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
     bench = bench_of(tmp_path, setting="parallelism", values=[4, 1], blocks=2, demand=15_000, pipeline="200ms")
     starts, start = list[int](), KnownSystem.start
 
+    tokens = set[str]()
+
     def started(system: KnownSystem) -> None:
         starts.append(system._wired.parallelism)
+        tokens.add(os.environ[FENCE])
         start(system)
 
     monkeypatch.setattr(KnownSystem, "start", started)
     run = measured(bench)
     visits = [value for block in range(2) for value in order([1, 4], block, 1)]
     assert starts == [*visits, 4], "the last one answers"
+    assert len(tokens) == 1, "no other measurement comes in between"
     assert (run.kind, run.setting, [one.cpus for one in run.points]) == ("setting", "parallelism", [1, 4])
     follow_the_law(run, rel=0.2)
     assert run.refused == "2 sizes were measured, at least 4 are needed"
@@ -217,8 +225,8 @@ OF_A_JOB = "environment.WORKERS, replay.partitions"
             "scaling.values: found 2, allowed: no more workers of systems.known than replay.partitions: 3",
         ),
         (
-            SPARK, "replay.partitions", 2, {},
-            "scaling.values: found 2, allowed: no more than systems.known has workers: 1",
+            SPARK | {"master": "local[4]"}, "replay.partitions", 4, {},
+            "scaling.values: found 1, allowed: at least the workers of systems.known: 4",
         ),
     ],
 )  # fmt: skip
@@ -240,6 +248,8 @@ def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
         (SPARK | {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
         (JOB, "environment.WORKERS", {"environment": {"WORKERS": "3", "PLACE": "x"}}),
         (JOB, "replay.partitions", {}),
+        (SPARK, "replay.partitions", {}),
+        (FLINK, "replay.partitions", {}),
     ],
 )
 def test_a_number_is_changed_where_a_setting_has_one(
@@ -257,6 +267,22 @@ def test_a_system_without_the_setting_is_not_measurable_beside_one_that_has_it(t
     check_names(write_bench(tmp_path, systems=[SPARK | {"name": "spark"}, known], scaling=scaling).benchmark)
     run = measured(bench_of(tmp_path, setting="master", values=[1, 2]))
     assert {one.reason for one in run.points} == {"it is not measurable: systems.known has no number in master"}
+
+
+def test_a_value_is_refused_only_if_no_system_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scaling = {"setting": "replay.partitions", "values": [1, 4]}
+    spark = SPARK | {"name": "spark", "master": "local[2]"}
+    check_names(write_bench(tmp_path, systems=[spark, JOB], scaling=scaling).benchmark)
+
+    def measures(_: object, __: CellRun, section: Scaling, ___: Estimate) -> tuple[list[Carried], None, dict[str, str]]:
+        return [Carried(cpus=value, rate_events_per_s=5.0, blocks=(5.0,)) for value in section.parts], None, {}
+
+    monkeypatch.setattr(stage, "_measured", measures)
+    monkeypatch.setattr(KnownSettings, "workers", 2)
+    few, many = measured(bench_of(tmp_path, setting="replay.partitions", values=[4, 1])).points
+    why = "it is not measurable: scaling.values: found 1, allowed: at least the workers of systems.known: 2"
+    assert (few.cpus, few.reason, few.blocks) == (1, why, ())
+    assert (many.cpus, many.reason, many.blocks) == (4, "", (5.0,))
 
 
 @pytest.mark.prove
@@ -338,6 +364,8 @@ def test_four_points_fit_into_ten_minutes_and_a_first_look_has_two_blocks(tmp_pa
     afresh = write_bench(tmp_path, scaling={"setting": "parallelism", "values": [1, 2]}, search={"warmup_seconds": 75})
     visit_s, longest_s = 2 * timing.USUAL.start_s + 0.8 * 75, timing.scaling_seconds(afresh.benchmark)
     assert 7 * visit_s < timing.stage_seconds(BY_NAME["scaling"], afresh.benchmark, timing.USUAL) < longest_s
+    four = 4 * 2 * afresh.benchmark.search.window_seconds  # a faster value takes so many windows
+    assert longest_s > 7 * (2 * timing.LONGEST.start_s + 75) + 6 * four
     quick = Overrides(quick=True).apply(benchmark)
     assert quick.scaling is not None
     assert quick.scaling.blocks == 2
@@ -423,6 +451,48 @@ def test_a_value_that_does_not_start_has_its_reason_and_the_others_their_rates()
     ]
     with pytest.raises(UserError):
         measure_parts((1, 64), 2, 1, Search(), Limits(), WHOLE, visit)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_an_outage_that_leaves_no_point_is_one_of_the_stage_and_is_tried_again(blocks: int) -> None:
+    visited = list[float]()
+
+    @contextmanager
+    def visit(value: float) -> Iterator[Callable[[Hold], Window]]:
+        visited.append(value)
+        if len(visited) < 4:
+            raise Outage("no broker")
+        yield partial(window, value)
+
+    with pytest.raises(Outage, match="no broker"):
+        measure_parts((1, 2), blocks, 1, Search(), Limits(), WHOLE, visit, in_proportion=False)
+    later = measure_parts((1, 2), 2, 1, Search(), Limits(), WHOLE, visit, in_proportion=False)
+    assert later[-1].estimate is not None
+
+
+@pytest.mark.parametrize(
+    ("batch_cost", "row_cost", "growth", "cap", "truth", "close"),
+    [
+        (1.0, 2e-5, 0.0, 60_000, 60_000 / 2.2, 1e-6),  # a cap between the answer and half of it
+        (0.3, 1e-6, 2e-8, 10**9, 2_568_097 / 3, 0.01),  # a row costs 2 % more with each million of its batch
+        (0.125, 2.5e-6, 0.0, 600_000, 600_000 / 1.625, 1e-6),  # a cap where eight times the expected rate is carried
+    ],
+)
+def test_a_fresh_process_is_also_measured_just_beyond_the_answer(
+    batch_cost: float, row_cost: float, growth: float, cap: int, truth: float, close: float
+) -> None:
+    expected = Estimate(**{**vars(WHOLE), "batch_cost_s": 1.0, "row_cost_s": min(2e-5, 8 * row_cost)})
+
+    def taken(_: float, step: Hold) -> Window:
+        rows = min(step.rows, cap)
+        seconds = batch_cost + row_cost * rows * (1 + growth * rows)
+        batches = tuple(Batch(n * seconds, rows, seconds) for n in range(max(4, step.least_batches)))
+        return Window(1, "ladder", step.rows, batches)
+
+    settings = Search.model_validate({"max_age": "3s"})
+    [one, _] = measure_parts((1, 2), 1, 1, settings, Limits(), expected, visits(taken), in_proportion=False)
+    assert one.estimate is not None
+    assert one.estimate.rate_events_per_s == pytest.approx(truth, rel=close)
 
 
 def test_a_process_with_another_setting_need_not_have_the_cap_of_a_batch_that_the_searched_one_had() -> None:

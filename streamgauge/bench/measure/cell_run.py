@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,12 +57,17 @@ class CellRun:
 
         expected_s: how long the measurement takes, for those who wait then.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with (
-            measuring(f"{self.run_directory} {self.cell.name}", expected_s=expected_s) as token,
-            ready(self.benchmark, self.store, self.cell, here(self.directory) / "work") as bench,
-        ):
+        with self.locked(expected_s) as token, self.started() as bench:
             yield bench, token
+
+    def locked(self, expected_s: float) -> AbstractContextManager[int]:
+        """Waits for the measuring lock, and holds it."""
+        return measuring(f"{self.run_directory} {self.cell.name}", expected_s=expected_s)
+
+    def started(self) -> AbstractContextManager[ReadyCell]:
+        """Yields the cell under a lock that is held."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return ready(self.benchmark, self.store, self.cell, here(self.directory) / "work")
 
     @property
     def _settings(self) -> str:

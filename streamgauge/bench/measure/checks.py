@@ -14,7 +14,7 @@ from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.measurements import MEASUREMENTS, OwnSection, function_of, package_of
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Benchmark, Replay, System
-from streamgauge.config.changing import settings_of, with_setting
+from streamgauge.config.changing import settings_of, why_not
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
 from streamgauge.config.sections import checked_section
@@ -53,14 +53,15 @@ def check_names(benchmark: Benchmark, *, load: bool = False) -> None:
 
 
 def _check_setting(benchmark: Benchmark, setting: str, values: Sequence[int]) -> None:
-    """Checks that some system has the setting, and that each may have these values. Raises UserError."""
+    """Checks that some system has the setting, and that one may have each value. Raises UserError."""
     names = {system.name: settings_of(benchmark, system.name) for system in benchmark.systems}
     if names and not any(setting in each for each in names.values()):
         allowed = ", ".join(dict.fromkeys(chain(*names.values()))) or "none"
         raise UserError(f"scaling.setting: found {setting!r}, allowed: {allowed}")
-    for name in (name for name, each in names.items() if setting in each):
-        for value in values:
-            with_setting(benchmark, name, setting, value)
+    for value in values:
+        problems = [why_not(benchmark, name, setting, value) for name, each in names.items() if setting in each]
+        if problems and all(problems):
+            raise UserError(problems[0])
 
 
 def check_sections(benchmark: Benchmark) -> None:

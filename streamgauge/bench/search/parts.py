@@ -2,7 +2,7 @@
 
 Each block visits all parts once, in a seeded order. A point is a part in a block: a window of small batches and one of
 large ones, or one window of an engine without batches. The fit of a ladder tells its rate, as the search's does. A part
-is a number of CPUs, or a value of a setting.
+is a number of CPUs, or a value of a setting, whose process is another one and has further windows.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _PART, _SMALLER = 0.5, 8
 #: without batches, the backlog is this part of the allowed age at the rate of all CPUs; in a process with another
 #: setting, it grows from there until that no longer helps
 _BACKLOG = 0.5
+#: in a process with another setting, the last batches take this part of what the allowed age leaves: just beyond the
+#: answer, as in the search. A window has at most so many times the rows of the one before
+_BEYOND, _GROWS = 1.15, 4
 #: times that a point is measured until it has an estimate
 _TRIES = 2
 #: most points in a row without an estimate
@@ -65,26 +68,30 @@ def measure_parts(
 
     whole: the estimate of the search. in_proportion: it is that of the largest part, and of the same process. Otherwise
     nothing but its rate is expected of the others, and a process that does not start leaves its point without one.
+    Raises Outage if one left no point with an estimate: it is worth a retry.
     """
     same = whole if in_proportion else None
     points: list[Point] = []
-    for block in range(blocks):
-        for cpus in order(parts, block, seed):
-            expected = _expected(points, cpus, whole, max(parts) if in_proportion else None)
-            try:
-                with visit(cpus) as measure:
-                    for _ in range(_TRIES):
-                        windows = _windows(settings, limits, expected, same, measure)
-                        point = _point(block, cpus, windows, settings, limits, same)
-                        if point.estimate is not None:
-                            break
-            except (UserError, Outage) as problem:
-                if in_proportion:
-                    raise
-                point = Point(block, cpus, None, str(problem))
-            points.append(point)
-            if len(points) >= GIVE_UP and all(one.estimate is None for one in points[-GIVE_UP:]):
-                return points
+    outage: Outage | None = None
+    for block, cpus in [(turn, part) for turn in range(blocks) for part in order(parts, turn, seed)]:
+        expected = _expected(points, cpus, whole, max(parts) if in_proportion else None)
+        try:
+            with visit(cpus) as measure:
+                for _ in range(_TRIES):
+                    windows = _windows(settings, limits, expected, same, measure)
+                    point = _point(block, cpus, windows, settings, limits, same)
+                    if point.estimate is not None:
+                        break
+        except (UserError, Outage) as problem:
+            if in_proportion:
+                raise
+            outage = problem if isinstance(problem, Outage) else outage
+            point = Point(block, cpus, None, str(problem))
+        points.append(point)
+        if len(points) >= GIVE_UP and all(one.estimate is None for one in points[-GIVE_UP:]):
+            break
+    if outage is not None and all(one.estimate is None for one in points):
+        raise outage
     return points
 
 
@@ -97,10 +104,21 @@ def _windows(
     while left and not (windows and windows[-1].invalid):
         step = left.pop(0)
         windows.append(measure(step))
-        if limits.continuous and same is None:
-            rows = warm_up_rows(windows, settings.max_age.seconds, limits.most_rows)
-            left = [dataclasses.replace(step, rows=rows)] if rows >= 2 * step.rows else []
+        if same is None and not left and (rows := _more_rows(windows, step.rows, settings, limits)) > step.rows:
+            left = [dataclasses.replace(step, rows=rows)]
     return windows
+
+
+def _more_rows(windows: Sequence[Window], held: int, settings: Search, limits: Limits) -> int:
+    """Rows of the next window: towards the plateau, or beyond the answer, where a cap and a bend show; 0 at the end."""
+    age = settings.max_age.seconds
+    if limits.continuous:
+        rows = warm_up_rows(windows, age, limits.most_rows)
+        return rows if rows >= 2 * held else 0
+    so_far = _fit(windows, settings, limits, None)
+    if so_far is None or held >= int(so_far.backlog_rows):
+        return 0
+    return int(min(limits.most_rows, _GROWS * held, so_far.rows_for(age, _BEYOND)))
 
 
 def steps(settings: Search, limits: Limits, expected: Estimate, same: Estimate | None) -> list[Hold]:
@@ -146,8 +164,12 @@ def _point(
 ) -> Point:
     if wrong := next((one.invalid for one in windows if one.invalid), None):
         return Point(block, cpus, None, wrong)
-    estimate = fit(
+    estimate = _fit(windows, settings, limits, same)
+    return Point(block, cpus, estimate, "" if estimate else "no window told what a batch costs")
+
+
+def _fit(windows: Sequence[Window], settings: Search, limits: Limits, same: Estimate | None) -> Estimate | None:
+    return fit(
         windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows,
         cap_rows=same.cap_rows if same else None, like=same.cost if same else None,
     )  # fmt: skip
-    return Point(block, cpus, estimate, "" if estimate else "no window told what a batch costs")

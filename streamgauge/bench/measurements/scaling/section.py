@@ -42,7 +42,9 @@ class Scaling(Section):
         default=3, description="blocks, each of which measures every part once, in an order of its own"
     )
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="seed of these orders")
-    demand: PositiveFloat | None = Field(default=None, description="events/s for which the least cores are told")
+    demand: PositiveFloat | None = Field(
+        default=None, description="events/s for which the least cores, or the least value of the setting, are told"
+    )
     cost: Cost | None = Field(default=None, description="prices, for the money that a billion events cost")
 
     @property

@@ -34,9 +34,9 @@ from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Replay
-from streamgauge.config.changing import settings_of, with_setting
+from streamgauge.config.changing import why_not, with_setting
 from streamgauge.records.measurement import Limits, Window
-from streamgauge.stats.scalability import Law, Refused
+from streamgauge.stats.scalability import Law, Refused, cost_per_billion
 
 log = logging.getLogger("streamgauge")
 #: an engine without micro-batches has so long to work on what it took with other CPUs
@@ -50,13 +50,19 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     searched = _searched(cell_run)
     whole, begin = searched[-1], time.monotonic()
     name, setting = cell_run.cell.system, section.setting
-    if setting is not None and setting not in settings_of(cell_run.benchmark, name):
-        why = f"it is not measurable: systems.{name} has no number in {setting}"
-        carried, checked, software = [Carried(cpus=one, reason=why) for one in section.parts], None, dict[str, str]()
-    elif setting is not None:
-        carried, checked, software = _measured(_Afresh(cell_run, setting), cell_run, section, whole)
+    expected_s = timing.scaling_seconds(cell_run.benchmark)
+    if setting is not None:
+        asked = {value: why_not(cell_run.benchmark, name, setting, value) for value in sorted(section.values or ())}
+        taken = section.model_copy(update={"values": tuple(value for value, why in asked.items() if not why)})
+        carried = [Carried(cpus=value, reason=f"it is not measurable: {why}") for value, why in asked.items() if why]
+        checked, software = None, dict[str, str]()
+        if taken.values:
+            with cell_run.locked(expected_s) as token:  # for all visits: no other measurement comes in between
+                begin = time.monotonic()
+                rates, checked, software = _measured(_Afresh(cell_run, setting, token), cell_run, taken, whole)
+            carried = sorted([*carried, *rates], key=lambda one: one.cpus)
     else:
-        with cell_run.ready(timing.scaling_seconds(cell_run.benchmark)) as (bench, token):
+        with cell_run.ready(expected_s) as (bench, token):
             begin = time.monotonic()
             turns = _Turns(bench, token, section.cores is not None)
             turns.refuse(section.parts)
@@ -130,27 +136,27 @@ class _Afresh:
 
     cell_run: CellRun
     setting: str
+    token: int
 
-    def _ready(self, value: float) -> AbstractContextManager[tuple[ReadyCell, int]]:
-        benchmark = self.cell_run.benchmark
-        changed = with_setting(benchmark, self.cell_run.cell.system, self.setting, int(value))
-        return replace(self.cell_run, benchmark=changed).ready(timing.scaling_seconds(benchmark))
+    def _started(self, value: float) -> AbstractContextManager[ReadyCell]:
+        changed = with_setting(self.cell_run.benchmark, self.cell_run.cell.system, self.setting, int(value))
+        return replace(self.cell_run, benchmark=changed).started()
 
     @contextmanager
     def visit(self, value: float) -> Iterator[Callable[[Hold], Window]]:
         """Yields what carries windows out with that value."""
-        with self._ready(value) as (bench, token):
+        with self._started(value) as bench:
 
             def window(step: Hold) -> Window:
-                _warm_up(bench, token)
-                return bench.window(step, token=token)
+                _warm_up(bench, self.token)
+                return bench.window(step, token=self.token)
 
             yield window
 
     def trial(self, value: float, rate: float) -> Measured:
         """Runs an open-loop trial with that value."""
-        with self._ready(value) as (bench, token):
-            return bench.trial(rate, timing.CHECK_S, token=token)
+        with self._started(value) as bench:
+            return bench.trial(rate, timing.CHECK_S, token=self.token)
 
 
 def _warm_up(bench: ReadyCell, token: int) -> None:
@@ -199,6 +205,8 @@ def _measured(
     try:
         checked, software = checked_of(turns.trial(part, rate), rate)
     except (UserError, Outage) as problem:
+        if isinstance(problem, Outage) and section.setting is not None:
+            raise  # fresh processes did not get that far, which is worth a retry
         checked, software = Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
     where = {} if section.setting is None else {"at": f"with {section.setting} {part:.15g}"}
     return carried, checked.model_copy(update=where), software
@@ -288,8 +296,8 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
         name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
         about(f"scaling_{unit}_{name}", unit, need.cpus, interval=between)
         if run.core_hour is not None:
-            each = None if need.cost_per_billion is None or need.cpus is None else need.cost_per_billion / need.cpus
-            money = None if between is None or each is None else (each * between[0], each * between[1])
+            price = partial(cost_per_billion, rate=need.rate_events_per_s, core_hour=run.core_hour)
+            money = between and (price(between[0]), price(between[1]))
             about(f"scaling_cost_per_billion_{name}", "money", need.cost_per_billion, interval=money)
 
 
