@@ -34,7 +34,7 @@ class Summary:
     run: str
     started_at: str | None = None  # None: its stages cannot be read
     stages: dict[str, int] = field(default_factory=dict)  # state -> count
-    figures: int = 0  # valid ones
+    figures: int = 0  # sound ones
     page: str | None = None  # its path
     problem: str | None = None  # what of its records cannot be read
 
@@ -80,7 +80,7 @@ def summary(path: Path) -> Summary | None:
         run=path.name,
         started_at=began(path),
         stages=dict(states),
-        figures=sum(one.valid for _, one in figures),
+        figures=sum(one.is_sound for _, one in figures),
         page=_page(path),
         problem=str(problems[0]) if problems else None,
     )
@@ -133,9 +133,9 @@ def _cells_with(path: Path, name: str) -> list[Path]:
 
 
 def figures(path: Path) -> dict[tuple[str, ...], Result]:
-    """The last valid figure of each kind that a run measured, by the parts of its name (FIGURE)."""
+    """The last sound figure of each kind that a run measured, by the parts of its name (FIGURE)."""
     name_of = attrgetter(*FIGURE)
-    return {name_of(one): one for one in results.read(path) if one.valid}
+    return {name_of(one): one for one in results.read(path) if one.is_sound}
 
 
 def shared(before: dict[tuple[str, ...], Result], after: dict[tuple[str, ...], Result]) -> list[tuple[str, ...]]:

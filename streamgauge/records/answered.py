@@ -16,6 +16,6 @@ class Answered(Record):
         """Maps each part, "" for the whole, to whether its answers were right; None: they were not compared."""
 
     @property
-    def partly(self) -> dict[str, str]:
-        """Maps each part of which some trials were compared, and none was wrong, to how many these are."""
+    def partly(self) -> dict[str, tuple[int, int]]:
+        """Maps each part of which some trials were compared, and none was wrong, to how many, of how many."""
         return {}

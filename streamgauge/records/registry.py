@@ -51,8 +51,8 @@ def outputs_of(cell: Path, measurement: str) -> dict[str, bool | None]:
     return _by_part(cell, measurement, attrgetter("outputs"))
 
 
-def partly_of(cell: Path, measurement: str) -> dict[str, str]:
-    """Maps each part of a measurement of which only some trials were compared to how many these are.
+def partly_of(cell: Path, measurement: str) -> dict[str, tuple[int, int]]:
+    """Maps each part of a measurement of which only some trials were compared to how many, of how many.
 
     Raises as outputs_of does.
     """

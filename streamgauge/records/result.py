@@ -41,10 +41,14 @@ class Result:
     version: Literal[1] = VERSION
 
     @property
+    def is_sound(self) -> bool:
+        return self.valid and self.value is not None
+
+    @property
     def text(self) -> str:
-        """The value with its claim's mark, its unit and interval, and why it is void; a dash without a value."""
+        """The value with its claim's mark, its unit and interval, and why it is void; a dash without one, and why."""
         void = "" if self.valid else f"  void: {self.reason}"
         if self.value is None:
-            return f"—{void}"
+            return f"—{void or f'  {self.reason}'}".rstrip()
         between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
         return f"{mark_of(self.claim)} {self.value:,.6g} {self.unit}{between}{void}".lstrip()

@@ -109,6 +109,19 @@ def test_compare(artifacts: Path) -> None:
     call(artifacts, "runs", "compare", "one", "empty").refused("one and empty: found no figure that counts in both")
 
 
+def test_a_sound_measurement_without_a_value_says_why_and_counts_as_no_figure(artifacts: Path) -> None:
+    for name, value in (("one", None), ("two", 3.0)):
+        grown = replace(figure(name, 3, metric="soak_heap_per_hour"), value=value)
+        none = {"low": None, "high": None, "reason": "fewer than 16 samples"}
+        results.append(artifacts / "runs" / name, grown if value else replace(grown, **none))
+    assert "soak_heap_per_hour  —  fewer than 16 samples\n" in call(artifacts, "runs", "show", "one").out
+    assert "soak_heap_per_hour" not in call(artifacts, "runs", "compare", "one", "two").out
+    assert [one["figures"] for one in call(artifacts, "runs", "list", "--json").json["runs"]] == [1, 2]
+    call(artifacts, "runs", "compare", "one", "empty").refused(
+        "soak_heap_per_hour has no value in one: fewer than 16 samples"
+    )
+
+
 @pytest.mark.parametrize(
     ("metric", "is_marked"),
     [

@@ -80,6 +80,19 @@ def test_a_figure_bears_its_claim_in_lists_exports_nights_and_curves(
     assert "54,321" in page if shown else "54,321" not in page
 
 
+def test_a_figure_without_a_value_says_why_and_leaves_for_no_other_tool(tmp_path: Path) -> None:
+    why = "fewer than 16 samples"
+    example.run(tmp_path, "n1", example.result("n1", None, metric="soak_age_per_hour", unit="s/h", reason=why))
+    call(tmp_path, "rebuild")
+    assert f"soak_age_per_hour — s/h  {why}\n" in call(tmp_path, "list").out
+    assert [one["valid"] for one in call(tmp_path, "metrics", "--json").json["metrics"]] == [0]
+    for form in ("bencher", "otava", "openmetrics"):
+        call(tmp_path, "export", "--as", form, "--out", str(tmp_path / "out")).refused("--where: found no figure")
+    index = Index(f"sqlite:///{tmp_path / 'results.db'}")
+    dashboard.build(index, tmp_path / "page.html", looks(index))
+    assert why in (tmp_path / "page.html").read_text()
+
+
 def test_an_export_has_the_comparisons_of_the_runs_that_are_here(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

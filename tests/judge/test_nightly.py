@@ -305,8 +305,11 @@ def test_a_night_whose_answers_are_wrong_after_a_kill_is_bad_and_tells_what_is_v
     assert json.loads((night.directory / "nightly.json").read_text())["state"] == "bad"
 
 
-def test_a_figure_is_told_once_if_it_is_void_and_the_run_before_had_it_with_the_same_settings(tmp_path: Path) -> None:
-    bench, other = (write_bench(tmp_path, **PLAN, capacity=capacity) for capacity in (2000, 4000))
+def test_a_void_figure_is_told_if_it_was_sound_before_and_the_benchmark_was_the_same(tmp_path: Path) -> None:
+    other, edited, bench = (
+        write_bench(tmp_path, **PLAN, capacity=capacity, recovery={"seconds": seconds})
+        for capacity, seconds in ((4000, 20), (2000, 60), (2000, 20))
+    )
     write_nights(bench, 110.0, 1.0)
     void = {"valid": False, "reason": "it died"}
     for number in range(NIGHTS):
@@ -315,13 +318,19 @@ def test_a_figure_is_told_once_if_it_is_void_and_the_run_before_had_it_with_the_
         add(bench, number, "catchup_hour_seconds", None if is_late else 9.0, **(void if is_late else {}))
         add(bench, number, "soak_disk_per_hour", None if last else 0.1, reason="too few samples" if last else "")
         add(bench if last else other, number, "recovery_kill_seconds", None if last else 2.0, **(void if last else {}))
+        add(bench, number, "event_latency_ms_p99_at_50pct", None if is_late else 9.0, **(void if is_late else {}))
         if number < STEP:
             add(bench, number, "scaling_contention", 0.1)
     night = night_of(bench)
-    assert [str(line) for line in night.judge()] == [
-        "missing: b e all known streaming: catchup_seconds: void: it died; n22 had it"
-    ]
+    cell = "missing: b e all known streaming"
+    of_others = f"{cell}: catchup_seconds, recovery_kill_seconds: void: it died; n22 had them"
+    watched = f"{cell}: event_latency_ms_p99_at_50pct: void: it died; n21 had it"
+    assert [str(line) for line in night.judge()] == [of_others, watched]
     assert json.loads((night.directory / "nightly.json").read_text())["state"] == "open"
+    before = bench.store.run("n22") / "benchmark.json"
+    for then, lines in ((other, [of_others, watched]), (edited, [watched])):
+        write_json(before, then.benchmark.model_dump(mode="json"))
+        assert [str(line) for line in night.judge()] == lines
 
 
 def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:

@@ -21,6 +21,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare.release_rules import (
     TURNS,
+    Compared,
     OneSide,
     answers,
     beside,
@@ -393,10 +394,10 @@ def test_answers_of_which_some_were_compared_and_a_search_that_was_not_are_no_re
         plan="p", fraction=None, rate_events_per_s=1, seconds=60, cut_seconds=2, max_age_s=1,
         faults=(Suffered(fault="kill", trials=(whole,) * 4 + (lost,)), Suffered(fault="cut", trials=(lost,))),
     )  # fmt: skip
-    assert (run.outputs, run.partly) == ({"kill": None, "cut": None}, {"kill": "4 of 5 trials were compared"})
+    assert (run.outputs, run.partly) == ({"kill": None, "cut": None}, {"kill": (4, 5)})
     [passed] = series(rounds(), {P50: 0.1})
     baseline = OneSide(outputs={"kill": True, "search": True})
-    outputs: dict[str, bool | str | None] = {**run.outputs, **run.partly, "search": None}
+    outputs: dict[str, Compared] = {**run.outputs, **run.partly, "search": None}
     candidate = OneSide(outputs=outputs)
     assert [(one.what, one.state, one.why) for one in beside_outputs("e.w", "recovery", baseline, candidate)] == [
         ("e.w kill", "note", "correct → 4 of 5 trials were compared"),
@@ -404,6 +405,19 @@ def test_answers_of_which_some_were_compared_and_a_search_that_was_not_are_no_re
     ]
     del outputs["cut"]
     assert decide(beside_outputs("e.w", "recovery", baseline, candidate), [passed]).decision == "go"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "state"),
+    [(True, (2, 3), "note"), (True, (1, 3), "open"), (True, (1, 2), "open"), (False, (1, 3), "open"),
+     ((2, 3), (1, 3), "open"), ((1, 3), None, "open"), ((1, 3), False, "failed"), ((1, 3), (1, 3), "note"),
+     (None, (1, 3), "note"), ((1, 5), (2, 5), "note"), ((1, 3), True, "note")],
+)  # fmt: skip
+def test_answers_of_few_trials_count_only_against_a_baseline_of_no_more(
+    old: Compared, new: Compared, state: str
+) -> None:
+    sides = (OneSide(outputs={"kill": one}) for one in (old, new))
+    assert [one.state for one in beside_outputs("e.w", "recovery", *sides)] == [state]
 
 
 def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def _lines(records: Records) -> Iterator[str]:
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:
-            remark = f"; {one.reason}" if one.valid and one.reason else ""
+            remark = f"; {one.reason}" if one.is_sound and one.reason else ""
             yield f"{one.experiment}.{one.workload}.{one.system}: {one.metric} {one.text}{remark}"
     limits = dict.fromkeys(limited_by(cell.search) for cell in records.cells)
     yield from (f"limited by {limit}: {meaning}" for limit, meaning in limits if limit)

@@ -43,7 +43,8 @@ def list_(
     for row in rows:
         what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
         value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
-        void = "" if row["valid"] else f"  void: {row['reason']}"
+        none = f"  {row['reason']}" if row["value"] is None and row["reason"] else ""
+        void = none if row["valid"] else f"  void: {row['reason']}"
         lines.append(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")
     tell("\n".join([*lines, counted(len(rows), "result")]), {"results": rows}, as_json)
 
@@ -68,7 +69,7 @@ def metrics(
         by_metric.setdefault((row["metric"], row["unit"]), []).append(row)
     rows = [
         {"metric": metric, "unit": unit, "series": len({row["series_key"] for row in points}),
-         "valid": sum(bool(row["valid"]) for row in points)}
+         "valid": sum(row["valid"] and row["value"] is not None for row in points)}
         for (metric, unit), points in sorted(by_metric.items())
     ]  # fmt: skip
     lines = [f"{row['metric']}  in {row['unit']}: {row['series']} series, {row['valid']} valid points" for row in rows]

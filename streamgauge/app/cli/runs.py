@@ -112,10 +112,11 @@ def compare(before: Run, after: Run, artifacts: Artifacts = DEFAULT_ARTIFACTS, a
 def _nothing_shared(before: str, after: str, artifacts: Path) -> str:
     """Says why two runs have no figure to compare: figures that are void, or none of one benchmark on one machine."""
     void = [
-        f"{_name(figure)} is void in {name}: {figure.reason or 'no reason was recorded'}"
+        f"{_name(figure)} {'has no value' if figure.valid else 'is void'} in {name}: "
+        f"{figure.reason or 'no reason was recorded'}"
         for name in dict.fromkeys((before, after))
         for figure in results.read(known_run(store_at(artifacts).runs(), name))
-        if not figure.valid
+        if not figure.is_sound
     ]
     why = "; ".join(dict.fromkeys(void)) or "compare two runs of one benchmark on one machine"
     return f"{before} and {after}: found no figure that counts in both; {why}"

@@ -105,7 +105,7 @@ class Night:
         series = self._series()
         yield from stages.changed_answers([one for one in series if functional.is_output(one.head.metric)], self.run_id)
         figures = [one for one in series if not functional.is_output(one.head.metric)]
-        yield from stages.missing(searched(figures), self.run_id)
+        yield from stages.missing(searched(figures), self.run_id, self._differs)
         taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
             (one, judged)

@@ -254,7 +254,7 @@ class _Check:
         cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
         log.info("%s, %s: %s", cell.name, side, name)
         shutil.rmtree(cell_run.run_directory, ignore_errors=True)
-        problem, outputs = "", dict[str, bool | str | None]()
+        problem, outputs = "", dict[str, release_rules.Compared]()
         try:
             for one in ("search", name) if section.searches else (name,):
                 measure(one, cell_run)

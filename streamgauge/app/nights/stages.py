@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from streamgauge.app.nights.reruns import Subject
+from streamgauge.app.nights.reruns import Subject, is_rerun
 from streamgauge.app.nights.series import Series
 from streamgauge.base.words import first_of
 from streamgauge.bench.answers import functional
@@ -44,23 +44,25 @@ def wrong(benchmark: Benchmark, store: Store, run_id: str) -> Iterator[NightLine
         yield from (NightLine("error", f"{name} {part}", "the answers were wrong") for part in record.wrong)
 
 
-def missing(series: Sequence[Series], run_id: str) -> Iterator[NightLine]:
-    """Yields a line for figures that are void in this run, and were not in the one before it, with the same settings.
+def missing(series: Sequence[Series], run_id: str, differs: Callable[..., str]) -> Iterator[NightLine]:
+    """Yields a line for figures that are void in this run, and were sound before it in the same benchmark.
 
+    Before it is the last run that had a sound one, or, where only some nights keep the figure, the run before alone.
     A figure that was not kept at all is not told: a law that does not fit has none, and an engine may tell less.
+    differs: says of a run, a subject, and `others` (see `edited`) whether settings differ besides the system.
     """
-    names: dict[tuple[str, Subject, str, str], list[str]] = {}
+    names: dict[tuple[str, Subject, str, str, bool], list[str]] = {}
     for one in series:
+        watched = is_rerun(one.head.metric)
         now = [point for point in one.points if point.run_id == run_id]
-        before = [point for point in one.points if point.run_id != run_id]
-        if not (before and now and before[-1].is_sound) or now[-1].valid:
-            continue
-        if before[-1].config_hash == now[-1].config_hash:
-            key = (one.head.benchmark, one.subject, before[-1].run_id, now[-1].reason)
+        before = [point for point in (one.sound if watched else one.points) if point.run_id != run_id]
+        if before and now and before[-1].is_sound and not now[-1].valid:
+            key = (one.head.benchmark, one.subject, before[-1].run_id, now[-1].reason, not watched)
             names.setdefault(key, []).append(one.head.metric)
-    for (benchmark, subject, run_before, why), metrics in names.items():
-        said = f"{first_of(metrics)}: void: {why}; {run_before} had {'it' if len(metrics) == 1 else 'them'}"
-        yield NightLine("missing", f"{benchmark} {subject.name}", said)
+    for (benchmark, subject, run_before, why, others), metrics in names.items():
+        if not differs(run_before, subject, others=others):
+            said = f"{first_of(metrics)}: void: {why}; {run_before} had {'it' if len(metrics) == 1 else 'them'}"
+            yield NightLine("missing", f"{benchmark} {subject.name}", said)
 
 
 def outgrown(benchmark: Benchmark, store: Store, run: Path) -> Iterator[NightLine]:

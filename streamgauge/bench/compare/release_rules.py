@@ -36,7 +36,8 @@ _RANK = {"correct": 0, "works": 0, "unchecked": 1, "not run": 1, "unsupported": 
 #: units of figures that are exact without an interval: they count
 _COUNTS = ("trials",)
 _SAID = {True: "correct", False: "wrong", None: "not compared"}
-
+#: whether the answers of a part were right; numbers: so many of all trials were compared, and none was wrong
+Compared = bool | tuple[int, int] | None
 #: of how many subjects of one reason the names are said
 _NAMED = 4
 
@@ -46,7 +47,7 @@ class OneSide:
     """A measurement that stands beside, of one side: its figures, and whether the answers of each part were right."""
 
     figures: Sequence[Result] = ()
-    outputs: Mapping[str, bool | str | None] = field(default_factory=dict)  # a text: how many trials were compared
+    outputs: Mapping[str, Compared] = field(default_factory=dict)
     problem: str = ""  # why it was not measured
 
 
@@ -149,8 +150,9 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
 def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) -> list[Reason]:
     """Reasons for answers of a measurement that stands beside: those that only the candidate has wrong are no-go.
 
-    They are judged as answers of the suite, but those that were not compared with one side leave the check open. What
-    was not measured is one reason, not one of each part. A search only supplies the rate: only a wrong one is a reason.
+    Others are judged as those of the suite, but are open where at most half of the trials were compared, and a smaller
+    part than of the baseline's. What was not measured is one reason, not one of each part. A search only supplies the
+    rate: only a wrong one is a reason.
     """
     reasons = [
         Reason("output", "open", f"{cell}, {side}", f"{name} was not measured: {one.problem}")
@@ -164,7 +166,8 @@ def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) 
         old, new = (
             _said(one.outputs[part]) if part in one.outputs else "not measured" for one in (baseline, candidate)
         )
-        state: State = "failed" if output is False else "note" if output else "open"
+        is_known = _share(output) > min(_share(baseline.outputs.get(part)), 0.5)
+        state: State = "failed" if output is False else "note" if is_known else "open"
         if old != new:
             reasons.append(Reason("output", state, f"{cell} {part}", f"{old} → {new}"))
         elif new != "correct":
@@ -172,8 +175,13 @@ def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) 
     return reasons
 
 
-def _said(output: bool | str | None) -> str:
-    return output if isinstance(output, str) else _SAID[output]
+def _said(output: Compared) -> str:
+    return f"{output[0]} of {output[1]} trials were compared" if isinstance(output, tuple) else _SAID[output]
+
+
+def _share(output: Compared) -> float:
+    """Returns the part of the trials that were compared."""
+    return output[0] / output[1] if isinstance(output, tuple) else output is not None
 
 
 def not_asked(engines: Iterable[str]) -> list[Reason]:

@@ -196,7 +196,7 @@ def _part(title: str, curves: list[Curve]) -> Section:
                            "line": {"width": 2, "color": "#1b2430"}},
             })  # fmt: skip
         rows += [
-            [_date(p), name, marked(p.value, p.claim), p.run_id, _engines(p), None if p.valid else p.reason or None]
+            [_date(p), name, marked(p.value, p.claim), p.run_id, _engines(p), None if p.is_sound else p.reason or None]
             for p in curve.points
         ]
     table = Table(["when", "system", unit, "run", "engines", "void because"], rows)

@@ -182,9 +182,9 @@ class RecoveryRun(Answered):
         return {one.name: one.correct for one in self.faults if not one.unmeasurable}
 
     @property
-    def partly(self) -> dict[str, str]:
+    def partly(self) -> dict[str, tuple[int, int]]:
         return {
-            one.name: f"{len(one.compared)} of {len(one.trials)} trials were compared"
+            one.name: (len(one.compared), len(one.trials))
             for one in self.faults
             if one.compared and one.correct is None
         }
