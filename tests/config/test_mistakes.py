@@ -104,7 +104,9 @@ systems:
         "8:13: systems.3.engine: found a list, allowed: text",
         "10:3: systems.5: found 5, allowed: keys with values",
     ]
-    assert shown[0].startswith("5:49: systems.0.parallelism: not a key of engine spark, but of flink; allowed here: ")
+    assert shown[0].startswith(
+        "5:49: systems.0.parallelism: not a key of engine spark, but of flink and known; allowed here: "
+    )
 
 
 def test_an_engine_of_one_s_own_has_free_keys_until_its_adapter_names_them(tmp_path: Path) -> None:
