@@ -96,7 +96,7 @@ def test_first_screen_and_summaries_say_no_more_than_the_claim(
     blocks = headline.section(records).blocks
     at = next(n for n, block in enumerate(blocks) if isinstance(block, Tiles))  # behind the comparisons
     tiles, sentence = blocks[at : at + 2]
-    assert ("it costs" in f"{blocks[:at]}") is has_figure
+    assert ("against ordered it costs" in f"{blocks[:at]}") is has_figure
     console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
     summary.show(made, store, RunLog(store.run(RUN)), console)
     line = next(row for row in console.export_text().splitlines() if row.startswith(f"│ {cell.replace('.', ' ')}"))
