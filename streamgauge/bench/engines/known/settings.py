@@ -70,8 +70,5 @@ class KnownSettings(System):
     def away_s(self) -> Mapping[str, float]:
         return {"kill": self.restart.seconds}
 
-    def decides(self, key: str, measurement: str) -> bool:  # noqa: ARG002 - of each measurement
-        return key != "parallelism" or self.parallelism != 1
-
     def checkpointing(self, interval: Duration) -> Self | None:
         return self.model_copy(update={"checkpoint": interval}) if self.commits == "answered" else None
