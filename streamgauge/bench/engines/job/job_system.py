@@ -94,15 +94,12 @@ class JobSystem(Adapter):
             raise UserError(f"systems.{self.name}.{problem}") from None
 
     def begin_trial(self, setup: TrialSetup) -> None:
-        """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only.
-
-        Raises NotStruck if the job's network is still cut: nothing is measured behind it.
-        """
+        """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
         self._end(keep=self._goes_on and self._trial is None and not setup.closed)
-        mend_left(self._system, self._logs)
         self.failure = None
         setup.work.mkdir(parents=True, exist_ok=True)
         try:
+            mend_left(self._system, self._logs)  # nothing is measured behind a network that is still cut
             self._trial = self._begin(setup)
         except UserError as problem:
             self.failure = f"the job did not begin: {problem}"
