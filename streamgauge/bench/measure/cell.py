@@ -105,6 +105,11 @@ class ReadyCell:
         return self.capabilities.continuous
 
     @property
+    def limits(self) -> Limits:
+        """The limits of a window: the rows that may wait, whatever the rate."""
+        return Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
+
+    @property
     def semantics(self) -> Declared | None:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
         semantics = self.settings.semantics or self.capabilities.semantics
@@ -161,8 +166,7 @@ class ReadyCell:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         settings, self._warm_up_s = self.plan.search, seconds
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
-        limits = Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
-        windows = warm_up(settings, limits, partial(self.window, token=token))
+        windows = warm_up(settings, self.limits, partial(self.window, token=token))
         self._cold = windows[-1].invalid if windows else None
         if self._cold:
             log.info("  the warm-up ended: %s", self._cold)

@@ -12,7 +12,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
 from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
@@ -115,10 +114,9 @@ class Searcher:
     def _limits(self, ceiling: Ceiling) -> Limits:
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
-        replay = self._bench.plan.replay
-        rows = held_rows(replay.max_memory_mb)  # shared by all drivers
-        pinned = bool(self._bench.settings.cpus) and self._bench.capabilities.pins
-        return Limits(most, rows, self._bench.continuous, pinned, self._bench.capabilities.lasts)
+        can = self._bench.capabilities
+        pinned = bool(self._bench.settings.cpus) and can.pins
+        return dataclasses.replace(self._bench.limits, max_rate=most, pinned=pinned, lasts=can.lasts)
 
     def measure(self, step: Hold | Recover) -> Measurement:
         """Measures a step, in a fresh process where none runs, and keeps its record."""

@@ -250,7 +250,7 @@ def _rows(limits: Limits, estimate: Estimate) -> int:
 
 def _estimate(settings: Search, limits: Limits, own: Sequence[Measurement], process: int) -> Estimate | None:
     windows = windows_of(own, process)
-    return fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
+    return fit(windows, settings.max_age.seconds, limits)
 
 
 def _place(step: Step) -> tuple[int, int]:
