@@ -13,8 +13,8 @@ from pathlib import Path
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.searcher import Going, Searcher
 from streamgauge.bench.measurements.search.record import SearchAnswer
-from streamgauge.bench.search.shared import AllDone, Measured, Turn, run_shared
-from streamgauge.config import Cell, Search
+from streamgauge.bench.search.shared import Measured, Turn, run_shared
+from streamgauge.config import Search
 from streamgauge.records.comparison import Comparison
 from streamgauge.records.measurement import Measurement
 
@@ -57,17 +57,11 @@ def turn(
     if all_done is None:
         return None
     answers = []
-    for number, (searcher, own) in enumerate(zip(searchers, all_done.cells, strict=True)):
-        bench.turn_to(bench.cells[number])
-        answers.append(searcher.answer(own).model_copy(update={"compared": compared(bench.cells, number, all_done)}))
+    for cell, searcher, own in zip(bench.cells, searchers, all_done.cells, strict=True):
+        bench.turn_to(cell)
+        answers.append(searcher.answer(own))
+    for number, ratio in enumerate(all_done.ratios, 1):
+        comparison = Comparison.of(bench.cells[number], bench.cells[0], ratio)
+        log.info("%s: %s", bench.cells[number].name, comparison.sentence)
+        answers[number] = answers[number].model_copy(update={"compared": (comparison,)})
     return answers
-
-
-def compared(cells: Sequence[Cell], number: int, done: AllDone) -> tuple[Comparison, ...]:
-    """The comparison of the rate of a cell with the first one; empty for the first one itself."""
-    if number == 0:
-        return ()
-    ratio = next(one.ratio for one in done.ratios if one.cell == number)
-    comparison = Comparison.of(cells[number], cells[0], ratio)
-    log.info("%s: %s", cells[number].name, comparison.sentence)
-    return (comparison,)
