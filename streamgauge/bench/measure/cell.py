@@ -176,12 +176,12 @@ class ReadyCell:
     def window(self, step: Hold, *, token: int) -> Window:
         """Measures a closed-loop window; the query keeps running from one window to the next."""
         self.paused = False
-        self._closed_loop(token)
+        loop = self._closed_loop(token)
         if step.purpose != "compile":
             self._pin()
         with metrics.step(self.cell.name):
             longest_s = max(LONGEST_WINDOW_S, 8 * self.plan.search.max_age.seconds)
-            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s, self._number)
+            batches = loop.window(step.rows, step.enough, longest_s, self._number)
         if loop.invalid is not None:
             failed = not self._system.alive() if self._system is not None else False
             self.end_loop()

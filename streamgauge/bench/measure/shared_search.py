@@ -39,8 +39,6 @@ def turn(
         done = searchers[0].turn(process)
         return None if done is None else [searchers[0].answer(done)]
     limits = searchers[0].prepare()
-    for searcher in searchers[1:]:
-        searcher.prepare(searchers[0])
 
     def measure(due: Turn) -> Measurement:
         bench.turn_to(bench.cells[due.cell])
