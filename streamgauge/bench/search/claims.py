@@ -13,7 +13,6 @@ from streamgauge.records.claim import Claim, Kind
 
 #: an interval is too wide if its ends are further apart than this factor
 WIDEST = 2.0
-_TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
 
 
 def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Claim:
@@ -41,20 +40,19 @@ def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Cl
     if any(run.correct is False for run in runs):
         doubts.append("the answer of a latency run was wrong")
     if is_too_wide:
-        doubts.append(_TOO_WIDE)
+        doubts.append(f"its interval is too wide, beyond a factor of {WIDEST:g}")
     sides = ("below", "above") if not is_bound else ("below",)
     missing = [side for side, load in zip(sides, search.proven, strict=False) if load is None]
     if search.outcome == "unproven":
         doubts.append(reason)
     elif missing:
         doubts.append(f"no proof trial {' or '.join(missing)} it was clear")
-    kind: Kind = "at least" if is_bound else "proven"
-    sentence = {
-        "proven": "Proof trials below and above it confirm the rate.",
-        "at least": "The system sustained all that was offered, so it may carry more.",
-    }[kind]
+    kind: Kind = "estimated" if doubts else "at least" if is_bound else "proven"
+    sentence = "Proof trials below and above it confirm the rate."
     if doubts:
-        kind, sentence = "estimated", f"The rate is only estimated: {'; '.join(doubts)}."
+        sentence = f"The rate is only estimated: {'; '.join(doubts)}."
+    elif is_bound:
+        sentence = "The system sustained all that was offered, so it may carry more."
     return Claim(
         kind=kind,
         sentence=sentence,
