@@ -70,8 +70,7 @@ def _turn(run_log: RunLog, group: Sequence[CellRun], number: int, token: int) ->
             bench = stack.enter_context(ready(benchmark, first.store, first.cell, work, others=others))
             for outcome in outcomes:
                 outcome |= {"turn": number, "of": benchmark.search.processes}
-            directories, plans = [one.directory for one in group], [one.plan_key for one in group]
-            answers = shared_search.turn(bench, benchmark.search, token, directories, plans, number)
+            answers = shared_search.turn(bench, group, token, number)
             if answers is None:  # later rounds have the rest
                 for outcome in outcomes:
                     outcome.is_whole = False
