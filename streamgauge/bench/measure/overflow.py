@@ -36,12 +36,12 @@ def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
             continue
         reached = extremes(_loops(stream, spec), spec)
         if reached > LARGEST:
-            scale, why, one = 1, "64 bits", "session" if query.late == "session" else "window"
+            scale, why, span = 1, "64 bits", "session" if query.late == "session" else "window"
             if columns[str(spec.value)] == "float64":
                 scale, why = MILLIONTHS, "64 bits, as floats are summed in millionths"
             raise UserError(
                 f"workloads.{workload.name}.value: found sums of {spec.value} up to {reached / scale:.6g} in one "
-                f"{one}, allowed: up to {LARGEST / scale:.6g} ({why}); choose a shorter window, or a larger unit for "
+                f"{span}, allowed: up to {LARGEST / scale:.6g} ({why}); choose a shorter window, or a larger unit for "
                 "the column"
             )
 
