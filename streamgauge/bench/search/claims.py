@@ -47,12 +47,13 @@ def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Cl
         doubts.append(reason)
     elif missing:
         doubts.append(f"no proof trial {' or '.join(missing)} it was clear")
-    kind: Kind = "estimated" if doubts else "at least" if is_bound else "proven"
-    sentence = "Proof trials below and above it confirm the rate."
+    kind: Kind = "at least" if is_bound else "proven"
+    sentence = {
+        "proven": "Proof trials below and above it confirm the rate.",
+        "at least": "The system sustained all that was offered, so it may carry more.",
+    }[kind]
     if doubts:
-        sentence = f"The rate is only estimated: {'; '.join(doubts)}."
-    elif is_bound:
-        sentence = "The system sustained all that was offered, so it may carry more."
+        kind, sentence = "estimated", f"The rate is only estimated: {'; '.join(doubts)}."
     return Claim(
         kind=kind,
         sentence=sentence,
