@@ -16,7 +16,7 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
 from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
 from streamgauge.bench.measurements.search.record import Doubt, ProcessEstimate, SearchAnswer
-from streamgauge.bench.search.ladder import small_rows, warm_up_step
+from streamgauge.bench.search.ladder import warm_up_step
 from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import is_clear
@@ -119,9 +119,8 @@ class Searcher:
                 isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
             ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                limits = self._going.limits
-                small = small_rows(self._settings, limits, measurements(self.lines), step.process)
-                step = warm_up_step(self._settings, step.process, limits, (), small)
+                known = measurements(self.lines)
+                step = warm_up_step(self._settings, self._going.limits, known, step.process, ())
             if isinstance(step, Hold) and step.purpose == "pair":
                 step = dataclasses.replace(step, purpose="ladder", block=0)  # its ladder comes before its blocks
         return self._window(step) if isinstance(step, Hold) else self._recovery(step)

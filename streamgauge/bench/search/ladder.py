@@ -47,22 +47,22 @@ _ALIKE = 0.8
 
 def next_window(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> Hold | None:
     """The next window of a process; None when its ladder is complete."""
-    windows, small = windows_of(measured, process), small_rows(settings, limits, measured, process)
+    windows = windows_of(measured, process)
     if any(w.purpose == "pair" for w in windows):
         return None  # its ladder stood when the blocks began
     valid, again = [w for w in windows if w.invalid is None], _climbs_again(limits, measured, process)
     compiled = sum(w.seconds for w in valid if w.purpose == "compile")
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:
-        step = warm_up_step(settings, process, limits, valid, small)
+        step = warm_up_step(settings, limits, measured, process, valid)
         return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
     warm = [w for w in valid if w.purpose == "warm-up"]
     ladder = [w for w in valid if w.purpose == "ladder"]
     if not ladder and not again and not _is_warm(settings, limits, warm):
-        return warm_up_step(settings, process, limits, valid if limits.continuous else warm, small)
+        return warm_up_step(settings, limits, measured, process, valid if limits.continuous else warm)
     if len(ladder) >= _MOST_RUNGS:
         return None
     estimate = fit([*warm, *ladder], settings.max_age.seconds, limits)
-    rung = _next_rung(settings, limits, estimate, warm, ladder, small)
+    rung = _next_rung(settings, limits, estimate, warm, ladder, _small_rows(settings, limits, measured, process))
     if rung is None:
         return None
     rows, reason, long = rung
@@ -141,7 +141,7 @@ def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
+def _small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
     """Rows of a small batch: WARM_UP_ROWS, or what a slow process takes in a quarter of the allowed age.
 
     Its pace is that of its best window, lost and refuted ones included.
@@ -157,13 +157,15 @@ def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement]
     return int(max(1, min(rows, max(paces) * age * _SMALL))) if is_slow else int(rows)
 
 
-def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window], small: int) -> Hold:
+def warm_up_step(
+    settings: Search, limits: Limits, measured: Sequence[Measurement], process: int, before: Sequence[Window]
+) -> Hold:
     """The next window of the warm-up after these valid ones: small batches and large ones in turns.
 
     Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
     on the plateau (see `continuous`).
     """
-    rows: float = small
+    rows: float = _small_rows(settings, limits, measured, process)
     if limits.continuous:
         rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
     elif len(before) % 2:
@@ -178,7 +180,7 @@ def warm_up(settings: Search, limits: Limits, measure: Callable[[Hold], Window])
     """Measures windows until the cost of a batch is steady, or one of them is invalid; returns them."""
     windows: list[Window] = []
     while not _is_warm(settings, limits, windows):
-        step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
+        step = warm_up_step(settings, limits, windows, 1, windows)
         early = sum(window.seconds for window in windows) < UNPINNED * settings.warmup_seconds
         windows.append(measure(dataclasses.replace(step, purpose="compile") if early else step))
         if windows[-1].invalid:
