@@ -28,8 +28,9 @@ from rich.table import Table
 
 from benchmarks.search import as_markdown
 from streamgauge.bench.compare import gate_rules
-from streamgauge.bench.measure.speed import measured_step, speed_of, warm_step
+from streamgauge.bench.measure.speed import measured_step, speed_of
 from streamgauge.bench.search.behaviour import Behaviour
+from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.simulate import VirtualProcess, measured_in
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
@@ -73,15 +74,14 @@ class Gates:
 def speed_in(behaviour: Behaviour, seed: int, number: int, held: int) -> tuple[float, int]:
     """Speed of a fresh process, and the rows that it held."""
     process = VirtualProcess(behaviour, seed, number)
-    limits, windows = Limits(continuous=behaviour.continuous), list[Window]()
+    limits = Limits(continuous=behaviour.continuous)
 
     def measured(step: Hold) -> Window:
         window = measured_in(process, step, SEARCH)
         assert isinstance(window, Window)
         return window
 
-    while (step := warm_step(SEARCH, limits, windows)) is not None:
-        windows.append(measured(step))
+    windows = warm_up(SEARCH, limits, measured)
     one = speed_of(measured(measured_step(SEARCH, limits, windows, held, SETTINGS.seconds)))
     return one.events_per_s or 0.0, one.held_rows
 

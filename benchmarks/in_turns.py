@@ -109,5 +109,5 @@ def paced_turns(
             process.pace(rate, SETTLE_S)
             last = turn
         latencies.append(process.pace(rate, seconds))
-    ratios = {name: ratio([(turns, latencies)], 1, quantile) for name, quantile in QUANTILES.items()}
+    ratios = {name: ratio(turns, latencies, 1, quantile) for name, quantile in QUANTILES.items()}
     return ratios, process.clock_s - settings.warmup_seconds

@@ -114,7 +114,7 @@ def rates(searches: int, processes: int, item: tuple[Behaviour, float]) -> tuple
         truth = other.truth(AGE_S) / behaviour.truth(AGE_S)
         done, spent = shared_search([behaviour, other], settings, seed, favour)
         seconds.append(spent)
-        ratios.append((done.ratios[0].ratio, truth))
+        ratios.append((done.ratios[0], truth))
         if favour == 0.0 and seed < 20:
             apart = [
                 calibrate(kind, settings, 1, 1000 * seed + n).searches[0] for n, kind in ((1, behaviour), (2, other))

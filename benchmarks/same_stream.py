@@ -25,7 +25,7 @@ from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import earlier
-from streamgauge.bench.search.shared import Measured, ratio
+from streamgauge.bench.search.shared import ratio
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Cell, load
 from streamgauge.records.measurement import Window
@@ -54,26 +54,21 @@ def twice(benchmark: Benchmark, args: argparse.Namespace) -> Benchmark:
 def comparisons(benchmark: Benchmark, store: Store, place: Path, blocks: int) -> dict[int, list[Ratio]]:
     """Measures one process; returns, of each cell but the first, its ratio to that one in each group of blocks."""
     cells: tuple[Cell, ...] = benchmark.all_cells()
-    directories = [place / cell.name for cell in cells]
-    for directory in directories:
-        directory.mkdir(parents=True)
-    keys = [CellRun(benchmark, store, cell, place).plan_key for cell in cells]
+    group = [CellRun(benchmark, store, cell, place) for cell in cells]
+    for one in group:
+        one.directory.mkdir(parents=True)
     with (
         measuring(str(place)) as token,
         ready(benchmark, store, cells[0], place / "work", others=cells[1:]) as bench,
     ):
-        shared_search.turn(bench, benchmark.search, token, directories, keys, 1)
-    logs = [earlier(directory, key) for directory, key in zip(directories, keys, strict=True)]
-    known = sorted(
-        ((line.number, Measured(number, line.measurement)) for number, own in enumerate(logs) for line in own),
-        key=lambda pair: pair[0],
-    )
-    limits = logs[0][0].limits
+        shared_search.turn(bench, group, token, 1)
+    logs = [earlier(one.directory, one.plan_key) for one in group]
+    known, limits = shared_search.in_order(logs), logs[0][0].limits
     ratios: dict[int, list[Ratio]] = {}
     for first in range(0, benchmark.search.blocks, blocks):
         own = [
             one
-            for _, one in known
+            for one in known
             if not (isinstance(one.of, Window) and one.of.purpose == "pair") or first <= one.of.block < first + blocks
         ]
         for number in range(1, len(cells)):

@@ -14,7 +14,6 @@ the largest measured rate, and for 1.2 times that rate, held the truth. error: m
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -98,8 +97,9 @@ def turned(law: tuple[float, float], sizes: Sequence[int], blocks: int, seed: in
     settings, process = Search(), TurningProcess(known, seed, 1)
     whole = fit_windows(
         [Window(1, "ladder", rows, process.hold(rows, lambda batches: len(batches) > 3)) for rows in (10_000, 100_000)],
-        settings.max_age.seconds, continuous=False, most_rows=math.inf,
-    )  # fmt: skip
+        settings.max_age.seconds,
+        Limits(),
+    )
     assert whole is not None
 
     def measure(cpus: float, step: Hold) -> Window:

@@ -13,12 +13,12 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measurements.search.record import Constraint, SearchAnswer
+from streamgauge.bench.search.verdict import settled_age
 from streamgauge.catalog.artifacts import Store
 from streamgauge.records.measurement import Sample, TrialObservation
-from streamgauge.records.trial import TrialResult
 from streamgauge.results.report import cells_section, overview, sweep
 from streamgauge.results.report.blocks import Block, Chart, Hole, Note, Section, Table, Text, Tiles
-from streamgauge.results.report.model import limited_by, settled_age
+from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import Records
 from tests.example_run import RUN
 
@@ -233,8 +233,7 @@ def test_latency_runs_have_the_age_that_the_model_predicts_beside_the_measured_o
 def test_settled_age_is_the_median_of_the_second_half() -> None:
     def age(samples: list[tuple[float, float]], clock: list[tuple[float, float]]) -> float | None:
         seen = [tuple(Sample(at, age, 0, 0) for at, age in some) for some in (samples, clock)]
-        observation = TrialObservation(1.0, 1.0, seen[0], 0, 0, clock=seen[1])
-        return settled_age(TrialResult.model_construct(observation=observation))  # type: ignore[call-arg]
+        return settled_age(TrialObservation(1.0, 1.0, seen[0], 0, 0, clock=seen[1]))
 
     samples = [(0.0, 9.0), (1.0, 9.0), (2.0, 9.0), (3.0, 1.0), (4.0, 2.0), (6.0, 5.0)]
     assert (age(samples, []), age([], samples[:1]), age([], [])) == (2, 9, None)

@@ -13,7 +13,7 @@ from scipy import stats
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.estimate import fit, geometric_mean, interval
-from streamgauge.records.measurement import Batch, Purpose, Window
+from streamgauge.records.measurement import Batch, Limits, Purpose, Window
 from streamgauge.stats.batch_cost import BatchCost
 
 A, B, AGE = 0.5, 1e-6, 10.0
@@ -28,7 +28,7 @@ def window(held: int, *, cap: int = 10**9, at_s: float = 100.0, count: int = 8, 
 
 
 def estimated(windows: list[Window], *, most_rows: float = math.inf, continuous: bool = False) -> Estimate:
-    found = fit(windows, AGE, continuous=continuous, most_rows=most_rows)
+    found = fit(windows, AGE, Limits(most_rows=most_rows, continuous=continuous))
     assert found is not None
     return found
 
@@ -94,7 +94,7 @@ def test_intervals_hold_the_truth_whether_or_not_a_bend_shows(growth: float) -> 
 
 def test_batches_that_last_longer_than_the_allowed_age_have_no_rate() -> None:
     slow = [window(rows, seconds=[1.2 * AGE] * 8) for rows in (20_000, 40_000)]
-    assert fit(slow, AGE, continuous=False, most_rows=1e8) is None
+    assert fit(slow, AGE, Limits(most_rows=1e8)) is None
 
 
 def test_a_bend_within_the_noise_has_the_weight_of_a_parameter_that_explains_nothing() -> None:
@@ -117,7 +117,7 @@ def test_the_shape_of_a_cost_that_is_known_is_kept() -> None:
     """Two windows on fewer CPUs tell by how many times rows cost more, and not how the cost bends."""
     like = estimated([bent(n, 1e-13) for n in (20_000, 200_000, 1_000_000, 3_000_000, 6_000_000, 9_000_000)]).cost
     slow = [window(n, seconds=[A + 2 * (B * n + 1e-13 * n * n)] * 6) for n in (200_000, 2_000_000)]
-    found = fit(slow, AGE, continuous=False, most_rows=math.inf, like=like)
+    found = fit(slow, AGE, Limits(), like=like)
     assert found is not None
     assert (found.batch_cost_s, found.row_cost_s, found.row_growth_s) == pytest.approx((A, 2 * B, 2e-13), rel=1e-6)
 
@@ -168,7 +168,7 @@ def test_windows_that_do_not_count_are_left_out() -> None:
     broken = Window(1, "ladder", 20_000, (Batch(1, 20_000, 99.0),), invalid="the machine's speed changed")
     cold = window(20_000, purpose="compile", seconds=[9.0] * 9)
     assert estimated([*sound, broken, cold]) == estimated(sound)
-    assert fit([broken, cold], AGE, continuous=False, most_rows=math.inf) is None
+    assert fit([broken, cold], AGE, Limits()) is None
 
 
 def test_the_age_that_the_model_predicts() -> None:

@@ -36,35 +36,29 @@ def test_the_blocks_are_those_of_the_shared_search() -> None:
 
 
 @pytest.mark.parametrize("quantile", QUANTILES.values())
-def test_a_drift_and_a_slow_process_cancel_within_the_blocks(quantile: float) -> None:
+def test_a_drift_cancels_within_the_blocks(quantile: float) -> None:
     turns = order(1, 6, 2)
     drifting = [latency(10 * 1.02**place * (1.1 if cell else 1)) for place, cell in enumerate(turns)]
-    found = ratio([(turns, drifting)], 1, quantile)
+    found = ratio(turns, drifting, 1, quantile)
     assert found is not None
     assert (found.blocks, found.processes) == (6, 1)
     assert found.ratio == pytest.approx(1.1, rel=0.006)  # buckets are 0.8 % wide
     assert found.low < 1.1 < found.high
-    slower = [(order(number, 6, 2), [latency(10 * number * (1.1 if cell else 1)) for cell in order(number, 6, 2)])
-              for number in (1, 2, 3)]  # fmt: skip
-    several = ratio(slower, 1, quantile)
-    assert several is not None
-    assert several.processes == 3
-    assert several.ratio == pytest.approx(1.1, rel=0.006)
 
 
 def test_only_whole_blocks_with_answers_enough_count() -> None:
     turns = order(1, 6, 2)
     whole = [latency(10) for _ in turns]
-    cut = ratio([(turns, whole[:-1])], 1, 0.99)
+    cut = ratio(turns, whole[:-1], 1, 0.99)
     assert cut is not None
     assert cut.blocks == 5
     few = [*whole[:5], latency(10, 150), *whole[6:]]  # of one turn in the second block
-    of_p50, of_p99 = (ratio([(turns, few)], 1, quantile) for quantile in (0.5, 0.99))
+    of_p50, of_p99 = (ratio(turns, few, 1, quantile) for quantile in (0.5, 0.99))
     assert of_p50 is not None
     assert of_p99 is not None
     assert (of_p50.blocks, of_p99.blocks) == (6, 5)
-    assert ratio([(turns, whole[:16])], 1, 0.5) is None
-    assert ratio([(turns, ())], 1, 0.5) is None
+    assert ratio(turns, whole[:16], 1, 0.5) is None
+    assert ratio(turns, (), 1, 0.5) is None
 
 
 @pytest.mark.parametrize("truth", [1.0, 1.1])

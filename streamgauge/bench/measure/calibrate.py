@@ -20,7 +20,7 @@ from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import Searcher
 from streamgauge.bench.search.behaviour import Behaviour
-from streamgauge.bench.search.simulate import Calibration
+from streamgauge.bench.search.simulate import Calibration, truth_of
 from streamgauge.bench.search.steps import Done
 from streamgauge.catalog.artifacts import MANIFEST, Artifact
 from streamgauge.config import Cell, Replay, Search, Workload, parse
@@ -46,10 +46,7 @@ def calibrate_for_real(
         raise UserError("--capacity: allowed with --real: above 0 and below 2,000,000 events/s")
     if behaviour.wander:
         raise UserError("--wander: not with --real, as the machine's own speed wanders")
-    if (truth := behaviour.truth(settings.max_age.seconds)) <= 0:
-        raise UserError(
-            f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
-        )
+    truth = truth_of(behaviour, settings)
     searches, seconds = list[Done](), list[float]()
     for seed in range(first_seed, first_seed + seeds):
         with (

@@ -105,6 +105,11 @@ class ReadyCell:
         return self.capabilities.continuous
 
     @property
+    def limits(self) -> Limits:
+        """The limits of a window: the rows that may wait, whatever the rate."""
+        return Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
+
+    @property
     def semantics(self) -> Declared | None:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
         semantics = self.settings.semantics or self.capabilities.semantics
@@ -161,8 +166,7 @@ class ReadyCell:
         """Runs closed-loop windows until the cost of a batch is steady, or for `seconds`; returns them."""
         settings, self._warm_up_s = self.plan.search, seconds
         settings = settings if seconds is None else settings.model_copy(update={"warmup_seconds": seconds})
-        limits = Limits(most_rows=held_rows(self.plan.replay.max_memory_mb), continuous=self.continuous)
-        windows = warm_up(settings, limits, partial(self.window, token=token))
+        windows = warm_up(settings, self.limits, partial(self.window, token=token))
         self._cold = windows[-1].invalid if windows else None
         if self._cold:
             log.info("  the warm-up ended: %s", self._cold)
@@ -172,12 +176,12 @@ class ReadyCell:
     def window(self, step: Hold, *, token: int) -> Window:
         """Measures a closed-loop window; the query keeps running from one window to the next."""
         self.paused = False
-        self._closed_loop(token)
+        loop = self._closed_loop(token)
         if step.purpose != "compile":
             self._pin()
         with metrics.step(self.cell.name):
             longest_s = max(LONGEST_WINDOW_S, 8 * self.plan.search.max_age.seconds)
-            batches = (loop := self._closed_loop(token)).window(step.rows, step.enough, longest_s, self._number)
+            batches = loop.window(step.rows, step.enough, longest_s, self._number)
         if loop.invalid is not None:
             failed = not self._system.alive() if self._system is not None else False
             self.end_loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,10 +64,10 @@ class CellRun:
         """Waits for the measuring lock, and holds it."""
         return measuring(f"{self.run_directory} {self.cell.name}", expected_s=expected_s)
 
-    def started(self) -> AbstractContextManager[ReadyCell]:
-        """Yields the cell under a lock that is held."""
+    def started(self, others: Sequence[Cell] = ()) -> AbstractContextManager[ReadyCell]:
+        """Yields the cell under a lock that is held. others: cells that share its system (`ready`)."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        return ready(self.benchmark, self.store, self.cell, here(self.directory) / "work")
+        return ready(self.benchmark, self.store, self.cell, here(self.directory) / "work", others=others)
 
     @property
     def _settings(self) -> str:

@@ -31,7 +31,7 @@ def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple
                 rate_events_per_s=rate,
                 seconds=seconds,
                 predicted_age_s=last.age_at(rate),
-                age_s=settled_age([(s.at_s, s.age_s) for s in samples]),
+                age_s=settled_age(seen),
                 last_age_s=samples[-1].age_s if samples else None,
                 overflow=seen.overflow,
                 outcome=measured.verdict.outcome,

@@ -66,14 +66,13 @@ def judged(
     failure = system.get("failure")
     if run.details.get("drained") and system.get("drained") is False:
         run.details["drained"] = False  # it took all rows, and its last answers did not come out in time
-    if observation.invalid is None and cold:
-        observation = dataclasses.replace(observation, invalid=cold)
-    if observation.invalid is None and failure and not observation.overflow:  # an overflow was cut short
-        observation = dataclasses.replace(observation, invalid=f"the system failed: {failure}")
-    if observation.invalid is None and run.details.get("drained") and not observation.overflow:
+    invalid = observation.invalid or cold
+    if not invalid and failure and not observation.overflow:  # an overflow was cut short
+        invalid = f"the system failed: {failure}"
+    if not invalid and run.details.get("drained") and not observation.overflow:
         check = compare()
-        if check and check["wrong"]:
-            observation = dataclasses.replace(observation, invalid=check["wrong"])
+        invalid = check["wrong"] if check else None
+    observation = dataclasses.replace(observation, invalid=invalid or None)
     verdict = judge(observation, search)
     if verdict.outcome == "sustainable" and run.details.get("drained") is False:
         # its last answers are unknown, hence also whether the others are right

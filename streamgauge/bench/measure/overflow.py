@@ -29,19 +29,20 @@ def refuse_overflow(streams: Sequence[Artifact], workload: Workload) -> None:
     for stream in streams:
         columns = stream.read(StreamManifest).columns
         spec = Spec.of(workload, columns)
-        if multiple := find(spec.query).multiple:
-            _refuse_prices(stream, workload, multiple)
+        query = find(spec.query)
+        if query.multiple:
+            _refuse_prices(stream, workload, query.multiple)
         if not sums(spec) or _MOST_LOOPS * whole(_pieces(stream, [str(spec.value)]), spec) <= LARGEST:
             continue
         reached = extremes(_loops(stream, spec), spec)
         if reached > LARGEST:
-            scale, why = 1, "64 bits"
+            scale, why, span = 1, "64 bits", "session" if query.late == "session" else "window"
             if columns[str(spec.value)] == "float64":
                 scale, why = MILLIONTHS, "64 bits, as floats are summed in millionths"
             raise UserError(
                 f"workloads.{workload.name}.value: found sums of {spec.value} up to {reached / scale:.6g} in one "
-                f"{'session' if spec.query == 'sessions' else 'window'}, allowed: up to {LARGEST / scale:.6g} ({why}); "
-                "choose a shorter window, or a larger unit for the column"
+                f"{span}, allowed: up to {LARGEST / scale:.6g} ({why}); choose a shorter window, or a larger unit for "
+                "the column"
             )
 
 

@@ -6,18 +6,17 @@ import dataclasses
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
-from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
 from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
 from streamgauge.bench.measurements.search.record import Doubt, ProcessEstimate, SearchAnswer
-from streamgauge.bench.search.ladder import small_rows, warm_up_step
+from streamgauge.bench.search.ladder import warm_up_step
 from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import is_clear
@@ -42,11 +41,13 @@ class _Head(TypedDict):
 
 @dataclass
 class Going:
-    """The process that runs, for all searches that share it: its number, its start, and the last line's number."""
+    """What searches in the same processes share: the process that runs, the last line's number, and the limits."""
 
     process: int = 0
-    life: int = 0
+    life: int = 0  # which start of the system it is
     number: int = 0
+    limits: Limits = field(default_factory=Limits)
+    ceiling: Ceiling | None = None
 
     def known(self, lines: Sequence[Line]) -> None:
         """Goes on after these lines."""
@@ -70,13 +71,10 @@ class Searcher:
         self._going.known(self.lines)
         self._yardstick = Yardstick(bench.settings.cpus) if settings.yardstick else None
         self._last_speed: float | None = None
-        self._limits_now = Limits()
-        self.ceiling: Ceiling | None = None
 
     def run(self) -> SearchAnswer:
         """Measures until the answer stands; returns its record."""
-        self.done = self.search()
-        return self.answer(self.done)
+        return self.answer(self.search())
 
     def search(self) -> Done:
         """Measures until the answer stands."""
@@ -90,35 +88,24 @@ class Searcher:
         self._bench.end_loop()
         return done
 
-    def prepare(self, like: Searcher | None = None) -> Limits:
-        """Measures the driver's ceiling, unless it is known, and returns the limits that follow.
-
-        like: another search of the same driver, whose ceiling and limits are taken.
-        """
-        if like is not None:
-            self.ceiling, self._limits_now = like.ceiling, like._limits_now
-            return self._limits_now
-        self.ceiling = next((line.ceiling for line in self.lines if line.ceiling), None) or self._bench.ceiling()
+    def prepare(self) -> Limits:
+        """Measures the driver's ceiling, unless it is known, and returns the limits that follow."""
+        ceiling = next((line.ceiling for line in self.lines if line.ceiling), None) or self._bench.ceiling()
+        self._going.ceiling = ceiling
         if self.lines:
-            self._limits_now = self.lines[0].limits  # as before the interruption
+            self._going.limits = self.lines[0].limits  # as before the interruption
             log.info("resuming after %d measurements", len(self.lines))
         else:
-            log.info("the driver alone delivers %.4g events/s", self.ceiling.events_per_s)
-            self._limits_now = self._limits(self.ceiling)
-        return self._limits_now
-
-    def answer(self, done: Done) -> SearchAnswer:
-        assert self.ceiling is not None
-        log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
-        return self._answer(done, self._limits_now, self.ceiling)
+            log.info("the driver alone delivers %.4g events/s", ceiling.events_per_s)
+            self._going.limits = self._limits(ceiling)
+        return self._going.limits
 
     def _limits(self, ceiling: Ceiling) -> Limits:
         most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
-        replay = self._bench.plan.replay
-        rows = held_rows(replay.max_memory_mb)  # shared by all drivers
-        pinned = bool(self._bench.settings.cpus) and self._bench.capabilities.pins
-        return Limits(most, rows, self._bench.continuous, pinned, self._bench.capabilities.lasts)
+        can = self._bench.capabilities
+        pinned = bool(self._bench.settings.cpus) and can.pins
+        return dataclasses.replace(self._bench.limits, max_rate=most, pinned=pinned, lasts=can.lasts)
 
     def measure(self, step: Hold | Recover) -> Measurement:
         """Measures a step, in a fresh process where none runs, and keeps its record."""
@@ -132,8 +119,8 @@ class Searcher:
                 isinstance(step, Hold) and step.purpose in ("compile", "warm-up")
             ):
                 # the process that was measured is gone: a new one begins with its warm-up
-                small = small_rows(self._settings, self._limits_now, measurements(self.lines), step.process)
-                step = warm_up_step(self._settings, step.process, self._limits_now, (), small)
+                known = measurements(self.lines)
+                step = warm_up_step(self._settings, self._going.limits, known, step.process, ())
             if isinstance(step, Hold) and step.purpose == "pair":
                 step = dataclasses.replace(step, purpose="ladder", block=0)  # its ladder comes before its blocks
         return self._window(step) if isinstance(step, Hold) else self._recovery(step)
@@ -184,7 +171,7 @@ class Searcher:
         if step.purpose != "ladder":
             self._last_speed = None
             return None
-        if self._last_speed is None or self._bench.paused is False:
+        if self._last_speed is None or not self._bench.paused:
             self._last_speed = self._speed()
         return self._last_speed
 
@@ -225,17 +212,20 @@ class Searcher:
     def _head(self) -> _Head:
         """The keys of the line of the next measurement that tell where it belongs."""
         self._going.number += 1
-        limits = self.lines[0].limits if self.lines else self._limits_now
+        limits = self.lines[0].limits if self.lines else self._going.limits
         return {"number": self._going.number, "plan": self._key, "process": self._going.process, "limits": limits}
 
     def _keep(self, name: str, line: Line) -> None:
-        if not self.lines and self.ceiling is not None:
-            line = line.model_copy(update={"ceiling": self.ceiling})
+        if not self.lines:
+            line = line.model_copy(update={"ceiling": self._going.ceiling})
         self.lines.append(line)
         if self._directory is not None:
             line.append(self._directory / name)
 
-    def _answer(self, done: Done, limits: Limits, ceiling: Ceiling) -> SearchAnswer:
+    def answer(self, done: Done) -> SearchAnswer:
+        ceiling = self._going.ceiling
+        assert ceiling is not None, "nothing is done before the limits are known"
+        log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         windows = [line.window for line in self.lines if isinstance(line, MeasuredWindow)]
         trials = [line for line in self.lines if isinstance(line, MeasuredTrial)]
         software: dict[str, str] = {}
@@ -265,7 +255,7 @@ class Searcher:
             correct=False if wrong else (True if any(trial.correct for trial in trials) else None),
             windows=len(windows),
             trials=len(trials),
-            max_rate_events_per_s=limits.max_rate,
+            max_rate_events_per_s=self._going.limits.max_rate,
             driver_ceiling_events_per_s=ceiling.events_per_s,
             driver_cpu_us_per_event=ceiling.driver_cpu_us_per_event,
             yardstick_units_per_s=unit,

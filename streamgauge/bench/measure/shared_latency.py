@@ -57,7 +57,7 @@ def measure(bench: ReadyCell, group: Sequence[CellRun], token: int) -> dict[str,
     for number, cell in enumerate(cells[1:], 1):
         comparisons = [one for one in searches[number].compared if one.metric not in QUANTILES]
         for metric, quantile in QUANTILES.items():
-            ratio = latency_turns.ratio([(turns, measured)], number, quantile)
+            ratio = latency_turns.ratio(turns, measured, number, quantile)
             comparisons.append(Comparison.of(cell, cells[0], ratio, metric, why))
             log.info("%s: %s", cell.name, comparisons[-1].sentence)
         publish(group[number], searches[number].model_copy(update={"compared": tuple(comparisons)}))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
+from functools import partial
 
-from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.measure.cell import ReadyCell
-from streamgauge.bench.search.ladder import UNPINNED, is_warm, small_rows, warm_up_step
+from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Window
@@ -35,15 +35,6 @@ def speed_of(window: Window) -> Speed:
     return Speed(window.rows / window.seconds, window.held_rows)
 
 
-def warm_step(search: Search, limits: Limits, windows: list[Window]) -> Hold | None:
-    """The next window that warms a process up; None once it is warm."""
-    if is_warm(search, windows, is_continuous=limits.continuous):
-        return None
-    step = warm_up_step(search, 1, limits, windows, small_rows(search, limits, windows, 1))
-    early = sum(window.seconds for window in windows) < UNPINNED * search.warmup_seconds
-    return dataclasses.replace(step, purpose="compile") if early else step
-
-
 def measured_step(search: Search, limits: Limits, windows: list[Window], held: int, seconds: float) -> Hold:
     """The window that is measured. held: rows that wait, as for all other processes; 0: those that suit this one."""
     pace = max((window.rows / window.seconds for window in windows if window.seconds), default=0.0)
@@ -55,16 +46,14 @@ def measured_step(search: Search, limits: Limits, windows: list[Window], held: i
 
 def speed(bench: ReadyCell, search: Search, seconds: float, held: int, token: int) -> Speed:
     """Starts a fresh process, warms it up, and measures its speed in the same query. Raises UserError."""
-    limits = Limits(most_rows=held_rows(bench.plan.replay.max_memory_mb), continuous=bench.continuous)
-    windows: list[Window] = []
+    limits, window = bench.limits, partial(bench.window, token=token)
     bench.stop()
     try:
-        while (step := warm_step(search, limits, windows)) is not None:
-            windows.append(bench.window(step, token=token))
-            if windows[-1].invalid:
-                return speed_of(windows[-1])
+        windows = warm_up(search, limits, window)
+        if windows and windows[-1].invalid:
+            return speed_of(windows[-1])
         began, before = time.monotonic(), bench.cpu_seconds()
-        one = speed_of(bench.window(measured_step(search, limits, windows, held, seconds), token=token))
+        one = speed_of(window(measured_step(search, limits, windows, held, seconds)))
         lasted, after = time.monotonic() - began, bench.cpu_seconds()
     finally:
         bench.end_loop()

@@ -15,9 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from streamgauge.base.errors import Damaged, Outage, UserError
-from streamgauge.base.places import here
 from streamgauge.bench.measure import shared_latency, shared_search, timing
-from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.searcher import earlier
@@ -66,12 +64,10 @@ def _turn(run_log: RunLog, group: Sequence[CellRun], number: int, token: int) ->
     with ExitStack() as stack:
         with ExitStack() as stages:
             outcomes = [stages.enter_context(run_log.stage("search", one.cell.model_dump())) for one in group]
-            work, others = here(first.directory) / "work", [one.cell for one in group[1:]]
-            bench = stack.enter_context(ready(benchmark, first.store, first.cell, work, others=others))
+            bench = stack.enter_context(first.started([one.cell for one in group[1:]]))
             for outcome in outcomes:
                 outcome |= {"turn": number, "of": benchmark.search.processes}
-            directories, plans = [one.directory for one in group], [one.plan_key for one in group]
-            answers = shared_search.turn(bench, benchmark.search, token, directories, plans, number)
+            answers = shared_search.turn(bench, group, token, number)
             if answers is None:  # later rounds have the rest
                 for outcome in outcomes:
                     outcome.is_whole = False

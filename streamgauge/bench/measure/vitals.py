@@ -43,18 +43,18 @@ class Vitals:
         if states != {"started"} or now < self._next:
             return
         self._begun, self._next = self._begun or now, now + self._every_s
-        found = {**system.vitals(), "disk": disk_bytes(work)}
+        vitals = {**system.vitals(), "disk": disk_bytes(work)}
         if not self.limits:
             self.limits = {
                 "resident_memory": _memory_bytes(),
                 "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-                "disk": found["disk"] + shutil.disk_usage(work).free,
+                "disk": vitals["disk"] + shutil.disk_usage(work).free,
             }
-        if (heap := found.pop("heap", None)) is not None:
-            found["heap_after_collection"] = heap
-        if (most := found.pop("heap_limit", None)) is not None:
+        if (heap := vitals.pop("heap", None)) is not None:
+            vitals["heap_after_collection"] = heap
+        if (most := vitals.pop("heap_limit", None)) is not None:
             self.limits["heap_after_collection"] = most
-        for name, value in found.items():
+        for name, value in vitals.items():
             self.series[name].append((now - self._begun, value))
 
 

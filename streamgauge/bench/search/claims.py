@@ -13,7 +13,6 @@ from streamgauge.records.claim import Claim, Kind
 
 #: an interval is too wide if its ends are further apart than this factor
 WIDEST = 2.0
-_TOO_WIDE = f"its interval is too wide, beyond a factor of {WIDEST:g}"
 
 
 def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Claim:
@@ -41,7 +40,7 @@ def claim_of(search: SearchAnswer | None, runs: Sequence[LatencyRun] = ()) -> Cl
     if any(run.correct is False for run in runs):
         doubts.append("the answer of a latency run was wrong")
     if is_too_wide:
-        doubts.append(_TOO_WIDE)
+        doubts.append(f"its interval is too wide, beyond a factor of {WIDEST:g}")
     sides = ("below", "above") if not is_bound else ("below",)
     missing = [side for side, load in zip(sides, search.proven, strict=False) if load is None]
     if search.outcome == "unproven":

@@ -10,8 +10,9 @@ micro-batches has no a: its limit is the rate that it carries while it is behind
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,13 @@ from scipy.special import expit, stdtrit
 from streamgauge.bench.measurements.search.record import Constraint, Estimate
 from streamgauge.bench.search.continuous import near_the_top
 from streamgauge.bench.search.point import FLOOR, Point
-from streamgauge.records.measurement import Batch, Window
+from streamgauge.records.measurement import Batch, Limits, Window
 from streamgauge.records.spread import Spread
 from streamgauge.stats.batch_cost import BatchCost, mean_cost
 
 Floats = NDArray[np.float64]
+#: the largest backlog that something allows
+_Backlog = tuple[float, Constraint]
 
 CONFIDENCE = 0.90
 #: time constants of the compile curve that are tried, seconds
@@ -50,18 +53,13 @@ UNSEEN = 0.08
 
 
 def fit(
-    windows: Sequence[Window],
-    allowed_age_s: float,
-    *,
-    continuous: bool,
-    most_rows: float,
-    cap_rows: int | None = None,
-    like: BatchCost | None = None,
-) -> Estimate | None:
+    windows: Sequence[Window], allowed_age_s: float, limits: Limits, *,
+    cap_rows: int | None = None, like: BatchCost | None = None,
+) -> Estimate | None:  # fmt: skip
     """The estimate from all valid windows of one process; None before there is any.
 
-    most_rows: what the driver's queues hold. cap_rows: the engine's cap of a batch, if it is known already. like: what
-    rows cost in the same process with other CPUs, if that is known: only by how many times they cost more is fitted.
+    cap_rows: the engine's cap of a batch, if it is known already. like: what rows cost in the same process with other
+    CPUs, if that is known: only by how many times they cost more is fitted.
 
     Weighted least squares over window means, so that a long window of small batches does not outweigh a short one of
     large batches, near which the answer lies.
@@ -69,15 +67,14 @@ def fit(
     sound = [w for w in windows if w.invalid is None and w.purpose != "compile" and w.rows and w.seconds]
     if not sound:
         return None
-    cap = None if continuous else cap_rows or _cap([Point.of(window) for window in sound])
-    if not continuous:  # a cold batch beyond the allowed age lies far from the answer, and would tilt the line
+    cap = None if limits.continuous else cap_rows or _cap([Point.of(window) for window in sound])
+    if not limits.continuous:  # a cold batch beyond the allowed age lies far from the answer, and would tilt the line
         sound = [w for w in sound if w.purpose != "warm-up" or w.seconds <= allowed_age_s * len(w.batches)] or sound
     points = [Point.of(window) for window in sound]
     # only a warm-up shows a compile curve: the rungs also differ in their rows
     taus = (None, *_TAUS) if any(w.purpose == "warm-up" for w in sound) else (None,)
-    if continuous:
-        points = [Point.of(window) for window in near_the_top(sound)]
-        return _carried(points, allowed_age_s, _pooled(points), taus)
+    if limits.continuous:
+        return _carried([Point.of(window) for window in near_the_top(sound)], allowed_age_s, taus)
     bend = 0.0 if like is None else like.growth_s / max(like.row_s, _ROUNDING)
     fits = _weighted(points, taus, bend)
     for _ in range(_LOOKS):
@@ -87,17 +84,21 @@ def fit(
         points, fits = looked, _weighted(looked, taus, bend)
     hiccups, lost = _hiccups(points)
     cost = mean_cost((weight, one.cost) for weight, one in fits).times(1 + hiccups)
-    rate, constraint, backlog = _limit(cost, cap, allowed_age_s, most_rows)
+    most: list[_Backlog] = [(limits.most_rows, "queue memory")]
+    if cap is not None:  # of limits that are equal but for rounding, the one that was seen
+        most.append((cap * (1 - _ROUNDING), "batch cap"))
+    limit = partial(_limit, allowed_age_s, most)
+    rate, constraint, backlog = limit(cost)
     if rate <= 0:
         return None
     variance = (_NORMAL * lost) ** 2
     for weight, one in fits:
-        apart = _NORMAL * _apart(_limit(one.cost.times(1 + hiccups), cap, allowed_age_s, most_rows)[0], rate)
-        variance += weight * (_spread(one, len(points), cap, allowed_age_s, most_rows) ** 2 + apart**2)
+        apart = _NORMAL * _apart(limit(one.cost.times(1 + hiccups))[0], rate)
+        variance += weight * (_spread(one, len(points), limit) ** 2 + apart**2)
     spread = min(_WIDEST, math.sqrt(variance))
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), constraint, backlog,
-        cost.batch_s, cost.row_s, cap, _whole_noise(points, _pooled(points)),
+        cost.batch_s, cost.row_s, cap, _whole_noise(points),
         fits[0][1].excess(max(p.at_s for p in points)), hiccups, fits[0][1].misfit, cost.growth_s,
     )  # fmt: skip
 
@@ -247,18 +248,16 @@ def _cap(points: Sequence[Point]) -> int | None:
     return round(max(met)) if met else None
 
 
-def _limit(cost: BatchCost, cap: int | None, allowed_age_s: float, most_rows: float) -> tuple[float, Constraint, float]:
-    """(rate, what binds it, the backlog at which it lies)."""
-    backlogs: list[tuple[float, Constraint]] = [(cost.rows(allowed_age_s), "age"), (most_rows, "queue memory")]
-    if cap is not None:  # of limits that are equal but for rounding, the one that was seen
-        backlogs.append((cap * (1 - _ROUNDING), "batch cap"))
+def _limit(allowed_age_s: float, most: Sequence[_Backlog], cost: BatchCost) -> tuple[float, Constraint, float]:
+    """(rate, what binds it, the backlog at which it lies). most: the largest backlogs, whatever a batch costs."""
+    backlogs: list[_Backlog] = [(cost.rows(allowed_age_s), "age"), *most]
     rows, constraint = min(backlogs)
     return (rows / cost.seconds(rows) if math.isfinite(rows) else math.inf), constraint, rows
 
 
-def _spread(one: _Fit, windows: int, cap: int | None, allowed_age_s: float, most_rows: float) -> float:
+def _spread(one: _Fit, windows: int, limit: Callable[[BatchCost], tuple[float, Constraint, float]]) -> float:
     """Half the width of the interval of the logarithm of the rate: the delta method, t for the few windows."""
-    low = _limit(one.cost, cap, allowed_age_s, most_rows)[0]
+    low = limit(one.cost)[0]
     if not math.isfinite(low):
         return 0.0  # no growth was seen yet
     norm = _norm(one.jacobian)
@@ -271,7 +270,7 @@ def _spread(one: _Fit, windows: int, cap: int | None, allowed_age_s: float, most
         up = one.theta.copy()
         step = 1e-3 * up[parameter] or _ROUNDING
         up[parameter] += step
-        high = _limit(_cost(up, one.bend), cap, allowed_age_s, most_rows)[0]
+        high = limit(_cost(up, one.bend))[0]
         if high > 0 and low > 0 and math.isfinite(high):
             gradient[place] = (math.log(high) - math.log(low)) / step
     variance = float(gradient @ covariance @ gradient)
@@ -279,7 +278,7 @@ def _spread(one: _Fit, windows: int, cap: int | None, allowed_age_s: float, most
     return min(_WIDEST, float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * math.sqrt(max(0.0, variance)))
 
 
-def _carried(points: Sequence[Point], allowed_age_s: float, noise: float, taus: Sequence[float | None]) -> Estimate:
+def _carried(points: Sequence[Point], allowed_age_s: float, taus: Sequence[float | None]) -> Estimate:
     """The rate that an engine without micro-batches carries while it is behind, once warm."""
     flat = [replace(p, rows=1.0, seconds=p.seconds / p.rows) for p in points]  # seconds of one row
     line = _best(flat, taus)
@@ -290,7 +289,7 @@ def _carried(points: Sequence[Point], allowed_age_s: float, noise: float, taus: 
     rate = 1 / cost
     return Estimate(
         rate, rate * math.exp(-spread), rate * math.exp(spread), "system", rate * allowed_age_s,
-        None, cost, None, _whole_noise(points, noise), line.excess(max(p.at_s for p in points)), hiccups, line.misfit,
+        None, cost, None, _whole_noise(points), line.excess(max(p.at_s for p in points)), hiccups, line.misfit,
     )  # fmt: skip
 
 
@@ -308,10 +307,10 @@ def _pooled(points: Sequence[Point]) -> float:
     return math.sqrt(sum(p.count * p.deviation**2 for p in points) / sum(p.count for p in points))
 
 
-def _whole_noise(points: Sequence[Point], noise: float) -> float:
+def _whole_noise(points: Sequence[Point]) -> float:
     """Relative deviation of a batch, hiccups included."""
     late = sum((seconds / p.seconds) ** 2 for p in points for seconds in p.hiccup_s)
-    return math.sqrt(noise**2 + late / sum(p.count for p in points))
+    return math.sqrt(_pooled(points) ** 2 + late / sum(p.count for p in points))
 
 
 def relative_error(batches: Sequence[Batch]) -> float:

@@ -45,32 +45,27 @@ _ROUGH = 0.02
 _ALIKE = 0.8
 
 
-def next_window(
-    settings: Search, limits: Limits, process: int, windows: Sequence[Window], *, small: int, again: bool
-) -> Hold | None:
-    """The next window of a process; None when its ladder is complete.
-
-    small: rows of its small batches. again: it was warm, and climbs once more.
-    """
+def next_window(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> Hold | None:
+    """The next window of a process; None when its ladder is complete."""
+    windows = windows_of(measured, process)
     if any(w.purpose == "pair" for w in windows):
         return None  # its ladder stood when the blocks began
-    most = limits.most_rows
-    compiled = sum(w.seconds for w in windows if w.purpose == "compile" and w.invalid is None)
+    valid, again = [w for w in windows if w.invalid is None], _climbs_again(limits, measured, process)
+    compiled = sum(w.seconds for w in valid if w.purpose == "compile")
     if not again and limits.pinned and len(windows) < _MOST_RUNGS and compiled < settings.warmup_seconds * UNPINNED:
-        step = warm_up_step(settings, process, limits, [w for w in windows if w.invalid is None], small)
+        step = warm_up_step(settings, limits, measured, process, valid)
         return dataclasses.replace(step, purpose="compile", reason="on all CPUs, to compile")
-    warm = [w for w in windows if w.purpose == "warm-up" and w.invalid is None]
-    ladder = [w for w in windows if w.purpose == "ladder" and w.invalid is None]
-    if not ladder and not again and not is_warm(settings, warm, is_continuous=limits.continuous):
-        begun = [w for w in windows if w.invalid is None] if limits.continuous else warm
-        return warm_up_step(settings, process, limits, begun, small)
+    warm = [w for w in valid if w.purpose == "warm-up"]
+    ladder = [w for w in valid if w.purpose == "ladder"]
+    if not ladder and not again and not _is_warm(settings, limits, warm):
+        return warm_up_step(settings, limits, measured, process, valid if limits.continuous else warm)
     if len(ladder) >= _MOST_RUNGS:
         return None
-    sound = [*warm, *ladder]
-    estimate = fit(sound, settings.max_age.seconds, continuous=limits.continuous, most_rows=most)
-    rows, reason, long = _next_rung(settings, limits, estimate, warm, ladder, small)
-    if rows is None:
+    estimate = fit([*warm, *ladder], settings.max_age.seconds, limits)
+    rung = _next_rung(settings, limits, estimate, warm, ladder, _small_rows(settings, limits, measured, process))
+    if rung is None:
         return None
+    rows, reason, long = rung
     seconds = settings.window_seconds * (2 if long else 1)
     rough = long and estimate is not None and estimate.hiccups > _ROUGH
     longest = estimate is not None and not limits.continuous and rows >= _ALIKE * estimate.backlog_rows
@@ -87,8 +82,8 @@ def _next_rung(
     warm: Sequence[Window],
     ladder: Sequence[Window],
     first: int,
-) -> tuple[int | None, str, bool]:
-    """(rows to hold or None, why, whether the answer lies there)."""
+) -> tuple[int, str, bool] | None:
+    """(rows to hold, why, whether the answer lies there); None at the end of the ladder."""
     age, most = settings.max_age.seconds, limits.most_rows
     held = [w.held_rows for w in ladder]
     if estimate is None:
@@ -100,7 +95,7 @@ def _next_rung(
             rows = int(min(most, max(first, estimate.rate_events_per_s * age * part, plateau * part / _BACKLOGS[-1])))
             if not _has(held, rows):
                 return rows, f"a backlog of {part * age:.3g} s", True
-        return None, "", False
+        return None
     cost = estimate.cost
     if cost.row_s > 0:  # a slow system's first rung must not lie far beyond the answer
         first = max(1, min(first, int(_SMALL * age / cost.row_s)))
@@ -121,12 +116,12 @@ def _next_rung(
         below = max(1, estimate.cap_rows // 3)
         if not _has([round(p.rows) for p in points] + [round(Point.of(w).rows) for w in warm], below):
             return below, "below the cap, to tell the batch cost from the rows", False
-        return None, "", False
+        return None
     for part in _PARTS:
         rows = int(min(most, max(first, estimate.rows_for(age, part))))
         if not _has(held, rows) and (part < 1 or top < rows):
             return rows, f"where a batch lasts {cost.seconds(rows):.3g} s", True
-    return None, "", False
+    return None
 
 
 def windows_of(measured: Sequence[Measurement], process: int) -> list[Window]:
@@ -135,11 +130,18 @@ def windows_of(measured: Sequence[Measurement], process: int) -> list[Window]:
     return [w for w in windows if w.life == windows[-1].life]
 
 
+def _climbs_again(limits: Limits, measured: Sequence[Measurement], process: int) -> bool:
+    """True if a process climbs its second ladder, and is still the one that climbed the first, so it is warm."""
+    lives = [m.life for m in measured if isinstance(m, Window) and m.process == process]
+    before = [m.life for m in measured[: refuted(measured, process)] if isinstance(m, Window) and m.process == process]
+    return bool(before) and limits.lasts and lives[-1] == before[-1]
+
+
 def _has(held: Sequence[float], rows: float) -> bool:
     return any(_ALIKE <= (h + 1) / (rows + 1) <= 1 / _ALIKE for h in held)
 
 
-def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
+def _small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> int:
     """Rows of a small batch: WARM_UP_ROWS, or what a slow process takes in a quarter of the allowed age.
 
     Its pace is that of its best window, lost and refuted ones included.
@@ -155,13 +157,15 @@ def small_rows(settings: Search, limits: Limits, measured: Sequence[Measurement]
     return int(max(1, min(rows, max(paces) * age * _SMALL))) if is_slow else int(rows)
 
 
-def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequence[Window], small: int) -> Hold:
+def warm_up_step(
+    settings: Search, limits: Limits, measured: Sequence[Measurement], process: int, before: Sequence[Window]
+) -> Hold:
     """The next window of the warm-up after these valid ones: small batches and large ones in turns.
 
     Large ones are ten times as large, and last for half of the allowed age at most. Without batches, it is the backlog
     on the plateau (see `continuous`).
     """
-    rows: float = small
+    rows: float = _small_rows(settings, limits, measured, process)
     if limits.continuous:
         rows = continuous.warm_up_rows(before, settings.max_age.seconds, limits.most_rows)
     elif len(before) % 2:
@@ -175,8 +179,8 @@ def warm_up_step(settings: Search, process: int, limits: Limits, before: Sequenc
 def warm_up(settings: Search, limits: Limits, measure: Callable[[Hold], Window]) -> list[Window]:
     """Measures windows until the cost of a batch is steady, or one of them is invalid; returns them."""
     windows: list[Window] = []
-    while not is_warm(settings, windows, is_continuous=limits.continuous):
-        step = warm_up_step(settings, 1, limits, windows, small_rows(settings, limits, windows, 1))
+    while not _is_warm(settings, limits, windows):
+        step = warm_up_step(settings, limits, windows, 1, windows)
         early = sum(window.seconds for window in windows) < UNPINNED * settings.warmup_seconds
         windows.append(measure(dataclasses.replace(step, purpose="compile") if early else step))
         if windows[-1].invalid:
@@ -189,33 +193,32 @@ def _spent(window: Window) -> float:
     return max(1e-9, window.seconds / max(1, len(window.batches)))
 
 
-def is_warm(settings: Search, warm: Sequence[Window], *, is_continuous: bool) -> bool:
+def _is_warm(settings: Search, limits: Limits, warm: Sequence[Window]) -> bool:
     """True once the cost of a batch, or of a row, has no trend over several windows, or the time for it is over."""
     spent = sum(w.seconds for w in warm)
     if spent >= settings.warmup_seconds:
         return True
-    points = [Point.of(w) for w in (continuous.near_the_top(warm) if is_continuous else warm) if w.batches]
+    points = [Point.of(w) for w in (continuous.near_the_top(warm) if limits.continuous else warm) if w.batches]
     skipped = len(points) // 3
     recent = points[skipped:]
     if len(points) < 4 or recent[-1].at_s - recent[0].at_s < 0.6 * _TREND_S:
         return False
-    cost = (continuous.costs(points) if is_continuous else excesses(points))[skipped:]
+    cost = (continuous.costs(points) if limits.continuous else excesses(points))[skipped:]
     at, weight = np.array([p.at_s for p in recent]), np.array([p.error**-2 for p in recent])
     centre = at - (weight * at).sum() / weight.sum()
     information = float((weight * centre**2).sum())
     trend = float((weight * centre * cost).sum()) / information * _TREND_S
     if abs(trend) + _TREND_S / math.sqrt(information) > _STEADY:
         return False
-    estimate = fit(warm, settings.max_age.seconds, continuous=is_continuous, most_rows=math.inf)
+    estimate = fit(warm, settings.max_age.seconds, Limits(continuous=limits.continuous))
     return estimate is not None and abs(estimate.drift) <= _STEADY
+
+
+def estimate_of(settings: Search, limits: Limits, measured: Sequence[Measurement], process: int) -> Estimate | None:
+    return fit(windows_of(measured, process), settings.max_age.seconds, limits)
 
 
 def estimates(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> list[Estimate]:
     """The estimate of each process that has one."""
-    fitted = []
-    for process in range(1, settings.processes + 1):
-        windows = windows_of(measured, process)
-        one = fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
-        if one is not None:
-            fitted.append(one)
-    return fitted
+    fitted = [estimate_of(settings, limits, measured, process) for process in range(1, settings.processes + 1)]
+    return [one for one in fitted if one is not None]

@@ -33,20 +33,13 @@ def order(process: int, blocks: int, cells: int) -> list[int]:
     return [cell for block in range(blocks) for cell in block_order(process, block, cells)]
 
 
-def ratio(processes: Sequence[tuple[Sequence[int], Sequence[Histogram]]], cell: int, quantile: float) -> Ratio | None:
+def ratio(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quantile: float) -> Ratio | None:
     """Returns the quantile of a cell's latencies over that of the first cell; None for too few blocks.
 
-    processes: of each one the order of its turns, and the latencies of each turn.
+    A block counts if all turns of both have answers enough. The logarithm of its ratio is the difference of the means
+    over both turns, in which a steady drift of the machine or the process cancels.
     """
-    return ratio_of([_logs(turns, latencies, cell, quantile) for turns, latencies in processes], _FAVOUR)
-
-
-def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quantile: float) -> list[float]:
-    """The logarithm of each block's ratio, of the blocks in which all turns of both have answers enough.
-
-    It is the difference of the means over both turns, in which a steady drift of the machine or the process cancels.
-    """
-    size, logs = 2 * len(set(turns)), []
+    size, logs = 2 * len(set(turns)), list[float]()
     least = math.ceil(_LEAST_ABOVE / (1 - quantile))
     for begin in range(0, len(latencies) // size * size, size):
         block = list(zip(turns[begin : begin + size], latencies[begin : begin + size], strict=True))
@@ -55,4 +48,4 @@ def _logs(turns: Sequence[int], latencies: Sequence[Histogram], cell: int, quant
                 [math.log(one.quantile(quantile) or 1) for n, one in block if n == number] for number in (cell, 0)
             )
             logs.append((sum(own) - sum(base)) / 2)
-    return logs
+    return ratio_of([logs], _FAVOUR)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from streamgauge.bench.measurements.search.record import Constraint, Doubt, Estimate, SearchOutcome
 from streamgauge.bench.search.estimate import geometric_mean, interval
-from streamgauge.bench.search.ladder import estimates, next_window, small_rows, windows_of
-from streamgauge.bench.search.proof import classify, loads_of, refuted
+from streamgauge.bench.search.ladder import estimates, next_window
+from streamgauge.bench.search.proof import classify, loads_of
 from streamgauge.bench.search.proof_trials import has_room_above, next_trial
 from streamgauge.bench.search.steps import Done, Hold, Recover, Step
 from streamgauge.config import Search
@@ -31,18 +31,9 @@ def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement])
         return _done(settings, limits, measured, stop)
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
     for process in range(begun, settings.processes + 1):
-        windows, small = windows_of(measured, process), small_rows(settings, limits, measured, process)
-        again = _is_warm_already(limits, measured, process)
-        if hold := next_window(settings, limits, process, windows, small=small, again=again):
+        if hold := next_window(settings, limits, measured, process):
             return hold
     return next_trial(settings, limits, measured) or _done(settings, limits, measured, None)
-
-
-def _is_warm_already(limits: Limits, measured: Sequence[Measurement], process: int) -> bool:
-    """True if a process climbs its second ladder, and is still the one that climbed the first."""
-    lives = [m.life for m in measured if isinstance(m, Window) and m.process == process]
-    before = [m.life for m in measured[: refuted(measured, process)] if isinstance(m, Window) and m.process == process]
-    return bool(before) and limits.lasts and lives[-1] == before[-1]
 
 
 def run_search(

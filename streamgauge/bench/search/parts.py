@@ -170,6 +170,6 @@ def _point(
 
 def _fit(windows: Sequence[Window], settings: Search, limits: Limits, same: Estimate | None) -> Estimate | None:
     return fit(
-        windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows,
+        windows, settings.max_age.seconds, limits,
         cap_rows=same.cap_rows if same else None, like=same.cost if same else None,
     )  # fmt: skip

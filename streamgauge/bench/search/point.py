@@ -11,16 +11,10 @@ from streamgauge.records.measurement import Window
 
 #: relative difference of windows of one process beyond the noise of their batches
 FLOOR = 0.01
-
-
 #: a batch that takes more than so many medians of its window is a hiccup
 HICCUP = 2.0
-
-
 #: a batch that takes this part of the held rows at most has met the engine's own cap
 _CAPPED = 0.9
-
-
 #: relative deviation of a batch that is assumed, and the number of batches that the assumption counts for
 _NOISE, _NOISE_WEIGHT = 0.08, 4
 

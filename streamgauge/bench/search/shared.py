@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streamgauge.bench.measurements.search.record import Estimate
-from streamgauge.bench.search.estimate import fit
-from streamgauge.bench.search.ladder import windows_of
+from streamgauge.bench.search.ladder import estimate_of
 from streamgauge.bench.search.loop import next_step
 from streamgauge.bench.search.point import Point
 from streamgauge.bench.search.steps import LEAST_BATCHES, Done, Hold, Recover, Step
@@ -56,19 +55,11 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """The rate of a cell over that of the first cell; None where too few blocks stand."""
-
-    cell: int
-    ratio: Ratio | None
-
-
-@dataclass(frozen=True)
 class AllDone:
     """The end of a shared search: the answer of each cell, and of each but the first its ratio to the first."""
 
     cells: tuple[Done, ...]
-    ratios: tuple[Compared, ...]
+    ratios: tuple[Ratio | None, ...]  # None where too few blocks stand
 
 
 def next_turn(settings: Search, limits: Limits, cells: int, measured: Sequence[Measured]) -> Turn | AllDone:
@@ -80,15 +71,15 @@ def next_turn(settings: Search, limits: Limits, cells: int, measured: Sequence[M
     going = [cell for cell, step in enumerate(steps) if not isinstance(step, Done)]
     first = min((_place(steps[cell]) for cell in going), default=(settings.processes, _LAST))
     gave_up = any(isinstance(step, Done) and step.outcome == "inconclusive" for step in steps)
-    if first > (process, _PHASES["ladder"]) and not gave_up:
-        turn = _next_of_block(settings, limits, own, measured, process)
-        if turn is not None:
-            return turn
+    ladders_stand = first > (process, _PHASES["ladder"]) and not gave_up
+    if ladders_stand and (turn := _next_of_block(settings, limits, own, measured, process)):
+        return turn
     if not going:
         done = tuple(step for step in steps if isinstance(step, Done))
-        return AllDone(done, tuple(Compared(cell, ratio(settings, limits, measured, cell)) for cell in range(1, cells)))
+        return AllDone(done, tuple(ratio(settings, limits, measured, cell) for cell in range(1, cells)))
     due = [cell for cell in going if _place(steps[cell]) == first]
-    cell = min(due, key=lambda cell: (_count(own[cell], first), cell != _last_cell(measured)))
+    last = measured[-1].cell if measured else 0
+    cell = min(due, key=lambda cell: (_count(own[cell], first), cell != last))
     step = steps[cell]
     assert not isinstance(step, Done)
     return Turn(cell, step)
@@ -132,11 +123,10 @@ def _lives(measured: Sequence[Measured]) -> dict[int, int]:
 
 def ratio(settings: Search, limits: Limits, measured: Sequence[Measured], cell: int) -> Ratio | None:
     """Returns the rate of a cell over that of the first one, from all whole blocks; None for too few of them."""
-    own = {number: of_cell(measured, number) for number in (0, cell)}
+    own = [of_cell(measured, number) for number in (0, cell)]
     processes = []
     for process in range(1, settings.processes + 1):
-        estimates_of = {number: _estimate(settings, limits, mine, process) for number, mine in own.items()}
-        base, other = estimates_of[0], estimates_of[cell]
+        base, other = (estimate_of(settings, limits, mine, process) for mine in own)
         if base is None or other is None:
             continue
         shared = mean_cost([(0.5, base.cost), (0.5, other.cost)])
@@ -179,13 +169,13 @@ def _next_of_block(
     process: int,
 ) -> Turn | None:
     """The next window of a block of that process; None once its blocks are enough."""
-    known = [_estimate(settings, limits, mine, process) for mine in own]
     whole = len(whole_blocks(measured, process, len(own)))
     if whole >= settings.blocks and not _wants_more(settings, limits, measured, len(own), whole):
         return None
     block, taken = _begun_block(measured, process, len(own))
     order = block_order(process, block, len(own))
-    estimate = known[cell := order[taken]]
+    cell = order[taken]
+    estimate = estimate_of(settings, limits, own[cell], process)
     if estimate is None:
         return None
     rows, why = _rows(limits, estimate), f"block {block + 1}, window {taken + 1} of {len(order)}"
@@ -248,18 +238,9 @@ def _rows(limits: Limits, estimate: Estimate) -> int:
     return int(max(1.0, min(rows, limits.most_rows)))
 
 
-def _estimate(settings: Search, limits: Limits, own: Sequence[Measurement], process: int) -> Estimate | None:
-    windows = windows_of(own, process)
-    return fit(windows, settings.max_age.seconds, continuous=limits.continuous, most_rows=limits.most_rows)
-
-
 def _place(step: Step) -> tuple[int, int]:
     return (0, _LAST) if isinstance(step, Done) else (step.process, _PHASES[step.purpose])
 
 
 def _count(own: Sequence[Measurement], place: tuple[int, int]) -> int:
     return sum((one.process, _PHASES[one.purpose]) == place for one in own)
-
-
-def _last_cell(measured: Sequence[Measured]) -> int:
-    return measured[-1].cell if measured else 0

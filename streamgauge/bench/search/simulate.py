@@ -116,22 +116,27 @@ def calibrate(behaviour: Behaviour, settings: Search, seeds: int, first_seed: in
     behaviour.check()
     if behaviour.capacity is None:
         raise UserError("capacity: found none, allowed: a number of events per second above 0")
+    truth = truth_of(behaviour, settings)
+    searches = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
+    return Calibration(truth, tuple(done for done, _ in searches), tuple(seconds for _, seconds in searches))
+
+
+def truth_of(behaviour: Behaviour, settings: Search) -> float:
+    """The rate that the known system sustains. Raises UserError if its batches take the whole allowed age."""
     truth = behaviour.truth(settings.max_age.seconds)
     if truth <= 0:
         raise UserError(
             f"batch_cost_s: found {behaviour.batch_cost_s:g}, allowed: less than the allowed age of {settings.max_age}"
         )
-    searches = [_search(behaviour, settings, seed) for seed in range(first_seed, first_seed + seeds)]
-    return Calibration(truth, tuple(done for done, _ in searches), tuple(seconds for _, seconds in searches))
+    return truth
 
 
 def _search(behaviour: Behaviour, settings: Search, seed: int) -> tuple[Done, float]:
     processes: dict[int, VirtualProcess] = {}
 
     def measure(step: Hold | Recover) -> Measurement:
-        return measured_in(
-            processes.setdefault(step.process, VirtualProcess(behaviour, seed, step.process)), step, settings
-        )
+        process = processes.setdefault(step.process, VirtualProcess(behaviour, seed, step.process))
+        return measured_in(process, step, settings)
 
     done = run_search(settings, Limits(continuous=behaviour.continuous), measure)
     return done, sum(process.clock_s for process in processes.values())

@@ -259,12 +259,10 @@ def _nonsense(verdict: object) -> str | None:
     return None
 
 
-def settled_age(ages: Sequence[tuple[float, float]]) -> float | None:
-    """The median age in seconds over the second half of a trial; None without ages.
-
-    ages: (seconds since the start, age in seconds), ascending.
-    """
-    if not ages:
+def settled_age(observation: TrialObservation) -> float | None:
+    """The median age in seconds over the second half of a trial's samples; None without samples."""
+    samples = observation.samples or observation.clock
+    if not samples:
         return None
-    half = (ages[0][0] + ages[-1][0]) / 2
-    return statistics.median(age for at, age in ages if at >= half)
+    half = (samples[0].at_s + samples[-1].at_s) / 2
+    return statistics.median(one.age_s for one in samples if one.at_s >= half)

@@ -52,6 +52,7 @@ class Query:
     own_state: bool = False  # its state is kept by code (Spark's transformWithState), not by an operator of the engine
     of_winners: bool = False  # its question is about the winning bid of each auction
     by_clock: bool = False  # its windows are those of the engine's clock
+    by_day: bool = False  # its windows are days, as its question says
     to_files: bool = False  # its answer is a folder of files
     multiple: int = 0  # the largest multiple of a bid's price that it forms in 64 bits
     rule: Rule = Rule()

@@ -131,15 +131,16 @@ def registry() -> tuple[Query, ...]:
 
 def find(name: str, where: str = "query") -> Query:
     """The query of this name. Raises UserError naming those that exist."""
-    key = f"{where}.query"
-    if name not in WORKLOADS.built_in and WORKLOADS.outside(name) is None:
-        known = [known for known in WORKLOADS.names() if not known.startswith("nexmark.")]
-        raise UserError(f"{key}: found {name!r}, allowed: {', '.join(known)}, nexmark.q0 to nexmark.q23")
+    key, place = f"{where}.query", WORKLOADS.outside(name)
+    if name not in WORKLOADS.built_in and place is None:
+        suite = [query.name for query in QUERIES]
+        known = [known for known in WORKLOADS.names() if known not in suite]
+        raise UserError(f"{key}: found {name!r}, allowed: {', '.join(known)}, {suite[0]} to {suite[-1]}")
     query = WORKLOADS.load(name, key)
     if not isinstance(query, Query):
-        raise UserError(f"{key}: {WORKLOADS.outside(name)} is no Query of streamgauge.bench.workloads")
-    if name not in WORKLOADS.built_in and not query.question:
+        raise UserError(f"{key}: {place} is no Query of streamgauge.bench.workloads")
+    if place is not None and not query.question:
         raise UserError(f"{key}: {name}: question is missing; name the file of its question in SQL")
     if query.name != name:
-        raise UserError(f"{key}: {WORKLOADS.outside(name)} is named {query.name}, but registered as {name}")
+        raise UserError(f"{key}: {place} is named {query.name}, but registered as {name}")
     return query

@@ -1,4 +1,4 @@
-"""Derives what the page shows of a cell's search: the cost of a batch, what limits the rate, the settled age."""
+"""Derives what the page shows of a cell's search: the cost of a batch, and what limits the rate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import math
 import statistics
 
 from streamgauge.bench.measurements.search.record import Constraint, Estimate, SearchAnswer
-from streamgauge.bench.search import verdict
 from streamgauge.bench.search.estimate import geometric_mean
-from streamgauge.records.trial import TrialResult
 from streamgauge.results.report.formatting import count, number
 
 
@@ -65,9 +63,3 @@ def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
         "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),
     }
     return words[search.constraint]
-
-
-def settled_age(trial: TrialResult) -> float | None:
-    """The median age in seconds over the second half of a trial's samples; None without samples."""
-    samples = trial.observation.samples or trial.observation.clock
-    return verdict.settled_age([(sample.at_s, sample.age_s) for sample in samples])

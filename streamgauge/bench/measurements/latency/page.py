@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.search.verdict import settled_age
 from streamgauge.results.report import trials
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, Text, attempt
 from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.formatting import MISSING, count, number
 from streamgauge.results.report.measured import answers
-from streamgauge.results.report.model import settled_age, typical
+from streamgauge.results.report.model import typical
 from streamgauge.results.report.run_records import CellRecord, Records, load_of
 from streamgauge.results.report.trials import thinned
 
@@ -34,7 +35,7 @@ def blocks(records: Records, record: CellRecord) -> list[Block]:
 def _predicted(record: CellRecord) -> Table:
     """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
     model = typical(record.search)
-    measured = {(run.common, run.rate_events_per_s): settled_age(run) for run in record.latency_trials}
+    measured = {(run.common, run.rate_events_per_s): settled_age(run.observation) for run in record.latency_trials}
     rows: list[list[Cell]] = []
     for run in record.latency:
         predicted: Cell = MISSING

@@ -33,7 +33,6 @@ from streamgauge.bench.search.estimate import differ_of, geometric_mean, interva
 from streamgauge.bench.search.ladder import warm_up
 from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
-from streamgauge.config import Replay
 from streamgauge.config.changing import why_not, with_setting
 from streamgauge.records.measurement import Limits, Window
 from streamgauge.stats.scalability import Law, Refused, cost_per_billion
@@ -162,11 +161,7 @@ class _Afresh:
 def _warm_up(bench: ReadyCell, token: int) -> None:
     """Warms up a process that is fresh, whose query goes on then."""
     if not bench.running:
-        warm_up(bench.plan.search, _limits(bench.plan.replay, bench.continuous), partial(bench.window, token=token))
-
-
-def _limits(replay: Replay, continuous: bool) -> Limits:
-    return Limits(most_rows=held_rows(replay.max_memory_mb), continuous=continuous)
+        warm_up(bench.plan.search, bench.limits, partial(bench.window, token=token))
 
 
 def _measured(
@@ -177,7 +172,8 @@ def _measured(
     That is the smallest part, which has the least to spare, or the largest value, where most workers may go wrong.
     """
     benchmark, at = cell_run.benchmark, section.setting or "CPUs"
-    limits = _limits(benchmark.replay, whole.batch_cost_s is None)  # without micro-batches, a batch has no cost
+    # without micro-batches, a batch has no cost
+    limits = Limits(most_rows=held_rows(benchmark.replay.max_memory_mb), continuous=whole.batch_cost_s is None)
 
     @contextmanager
     def visit(part: float) -> Iterator[Callable[[Hold], Window]]:

@@ -36,9 +36,10 @@ def run(cell_run: CellRun, long_run_s: float = 0.0) -> SearchAnswer:
     """
     with cell_run.ready(timing.search_seconds(cell_run.benchmark)) as (bench, token):
         searcher = Searcher(bench, cell_run.benchmark.search, token, cell_run.directory, cell_run.plan_key)
-        answer = searcher.run()
+        done = searcher.search()
+        answer = searcher.answer(done)
         if long_run_s and claim_of(answer).rate_events_per_s:
-            answer = answer.model_copy(update={"long_runs": long_runs(bench, searcher.done, long_run_s, token)})
+            answer = answer.model_copy(update={"long_runs": long_runs(bench, done, long_run_s, token)})
     return publish(cell_run, answer)
 
 

@@ -13,12 +13,11 @@ WAIT_US = 600 * SECOND_US
 
 def standard(query: Query, watermark_ms: int = 5_000, wait_us: int = WAIT_US) -> Spec:
     """Parameters with which the suite asks a query."""
-    windows = {"q15": DAY_US, "q16": DAY_US}
-    name = query.name.rpartition(".")[2]
+    window_us = wait_us if query.rule.kind == "bounded" else DAY_US if query.by_day else WINDOW_US
     return Spec(
         query.name,
-        key="bidder" if name == "q11" else None,
-        window_us=wait_us if query.rule.kind == "bounded" else windows.get(name, WINDOW_US),
+        key=query.groups[0][0] if "key" in query.needs else None,
+        window_us=window_us,
         slide_us=SLIDE_US if query.slides else None,
         watermark_ms=watermark_ms,
     )
