@@ -7,14 +7,14 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import detached, members
+from streamgauge.base.processes import Leader, detached, members
 from streamgauge.bench.engines.account import Account, Reading, read
 from streamgauge.bench.engines.cgroup import REMOVE_S, Group, Quota
 
@@ -203,6 +203,25 @@ class Session:
             if not missing:
                 return True
         return False
+
+
+class Led(Session):
+    """The session of a command that is started here."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, directory: Path | None = None
+    ) -> None:
+        """Starts the command as `Leader` does. Raises OSError."""
+        self.leader = Leader(command, environment, log, directory)
+        super().__init__(self.leader.pid)
+
+    def exit_code(self) -> int | None:
+        """Exit code of the command itself; None while it runs."""
+        return self.leader.poll()
+
+    def end(self, patience_s: float = 5.0) -> None:
+        super().end(patience_s)
+        self.leader.wait(10.0)
 
 
 def open_files(process: psutil.Process) -> int:

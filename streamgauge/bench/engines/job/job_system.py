@@ -6,7 +6,6 @@ import math
 import re
 import time
 import uuid
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,15 +14,15 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.observed import summary
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
+from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial, mend_left
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
-from streamgauge.bench.engines.job.running import Publishing
+from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.job.templates import PLACES, filled
-from streamgauge.bench.engines.shares import Given
+from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
 from streamgauge.bench.publish.publisher import Task
@@ -39,7 +38,7 @@ READY_S = 30.0
 LOOK_S = 0.1
 
 
-class JobSystem(Adapter):
+class JobSystem(InSession):
     """A job of the user's; driver/system.py says what each method does."""
 
     #: False for a link that may limit a trial
@@ -62,9 +61,12 @@ class JobSystem(Adapter):
         self._own: OwnTopics | None = None
         self._cpu = 0.0  # of earlier trials
         self._pinned = False  # a job that starts is pinned at once
-        self._given = Given(system.cpus)
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
+
+    @property
+    def session(self) -> Command | None:
+        return None if self._job is None else self._job.command
 
     def rules(self, spec: Spec) -> Rules:
         return late_rules(self._system, spec)
@@ -157,9 +159,6 @@ class JobSystem(Adapter):
         figures["software"] = {"job": self._system.version} if self._system.version else {}
         return figures
 
-    def vitals(self) -> dict[str, float]:
-        return {} if self._trial is None else self._trial.job.command.session.vitals()
-
     def alive(self) -> bool:
         trial = self._trial
         if self.failure is None and trial is not None:
@@ -175,11 +174,7 @@ class JobSystem(Adapter):
 
     def pin(self) -> None:
         self._pinned = True
-        if self._system.cpus and self._job is not None:
-            self._job.command.session.pin(self._given.cpus)
-
-    def give(self, share: Share | None) -> None:
-        self._given.change(share, None if self._job is None else self._job.command.session)
+        super().pin()
 
     def strike(self, fault: Fault) -> None:
         """Brings it about as the settings declare; else kills all processes of the command."""
@@ -193,15 +188,12 @@ class JobSystem(Adapter):
         """Mends the network, or starts the command again: it goes on from what it has committed in group and folder."""
         assert self._job is not None, "begin a trial first"
         if not self._job.mended():
-            self._cpu += self._job.command.session.cpu_seconds()
+            self._cpu += self._job.command.cpu_seconds()
             self._job.command.end()
             self._start(self._job)
 
-    def frozen(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._job is None else self._job.command.session.frozen()
-
-    def cpu_seconds(self) -> float | None:
-        return self._cpu + (self._job.command.session.cpu_seconds() if self._job else 0.0)
+    def cpu_seconds(self) -> float:
+        return self._cpu + (super().cpu_seconds() or 0.0)
 
     def stop(self) -> None:
         self._end()
@@ -241,7 +233,7 @@ class JobSystem(Adapter):
         self._job = job
         if self._pinned:
             self.pin()
-        self._given.begin(job.command.session)
+        self._given.begin(job.command)
 
     def _named(self, setup: TrialSetup, queues: int) -> Job:
         """Names a new job, and makes its topics."""
@@ -311,7 +303,7 @@ class JobSystem(Adapter):
         trial.follower.stop()
         nothing = None if self.failure else trial.nothing()
         trial.progress.close()
-        cpu_seconds, rss_bytes = round(trial.job.cpu_seconds(), 3), trial.job.command.session.peak_rss_bytes()
+        cpu_seconds, rss_bytes = round(trial.job.cpu_seconds(), 3), trial.job.command.peak_rss_bytes()
         if not keep:
             self._end_job()
         link = trial.publishing.end()
@@ -343,4 +335,4 @@ class JobSystem(Adapter):
         job, self._job = self._job, None
         if job is not None:
             job.end()
-            self._cpu += job.command.session.cpu_seconds()
+            self._cpu += job.command.cpu_seconds()

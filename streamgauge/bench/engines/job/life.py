@@ -90,7 +90,7 @@ class Job:
         if fault in self.system.faults.commands:
             self._run(fault)
         if fault == "kill":  # also what the command left: it would end well, and lose nothing
-            self.command.kill()
+            self.command.kill("")
 
     def mended(self) -> bool:
         """Mends its network; returns False if that was not cut. Raises NotStruck."""
@@ -137,7 +137,7 @@ class Job:
 
     def cpu_seconds(self) -> float:
         """CPU seconds of this trial, after which the next one begins."""
-        total = self.command.session.cpu_seconds()
+        total = self.command.cpu_seconds()
         since, self._counted_s = total - self._counted_s, total
         return since
 
