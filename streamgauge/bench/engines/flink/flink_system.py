@@ -11,8 +11,8 @@ from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, Fault, TrialSetup
+from streamgauge.bench.driver.client import Connection, WireError, of_each
+from streamgauge.bench.driver.system import Answering, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
@@ -79,9 +79,7 @@ class FlinkSystem(InSession, Answering):
         try:
             self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._parallelism)
             self._wait_until_running()
-            for endpoint in setup.endpoints:
-                with Connection(endpoint, setup.attempt) as wire:
-                    wire.ready(setup.attempt)
+            of_each(setup.endpoints, setup.attempt, lambda wire: wire.ready(setup.attempt))
         except (UserError, WireError) as problem:
             self.failure = self.failure or f"the job did not begin: {problem}"
 
@@ -196,7 +194,8 @@ class FlinkSystem(InSession, Answering):
         deadline = time.monotonic() + timeout_s
         while self.alive():
             try:
-                if all(_committed(endpoint, setup.attempt) for endpoint in setup.endpoints):
+                states = of_each(setup.endpoints, setup.attempt, Connection.status)
+                if all(state["committed"] == state["offered"] for state in states):
                     time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
                     return True
             except WireError as problem:
@@ -254,9 +253,3 @@ def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[
         "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
         "account": str(setup.work.absolute()),
     }
-
-
-def _committed(endpoint: Endpoint, attempt: str) -> bool:
-    with Connection(endpoint, attempt) as wire:
-        status = wire.status()
-    return bool(status["committed"] == status["offered"])

@@ -12,7 +12,7 @@ from typing import ClassVar
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.client import Connection, WireError, of_each
 from streamgauge.bench.driver.observed import summary
 from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
@@ -285,9 +285,7 @@ class JobSystem(InSession):
         """True if every row was committed."""
         if not self.alive():
             return False
-        for endpoint in trial.setup.endpoints:
-            with Connection(endpoint, trial.setup.attempt) as wire:
-                status = wire.status()
+        for status in of_each(trial.setup.endpoints, trial.setup.attempt, Connection.status):
             if status["committed"] != status["offered"] or not status["finished"]:
                 return False
             if self._system.format == "line" and status["loops"] > 1:
