@@ -8,10 +8,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from streamgauge.base.schemas import NEXMARK_IDS
-from streamgauge.bench.engines.spark.queries.windows import micros, watermarked
+from streamgauge.bench.engines.spark.queries.windows import WALLS, micros, watermarked
 from streamgauge.bench.workloads import Spec
 
-WALLS = ("event_wall", "offered_wall")
 DAY = "yyyy-MM-dd"
 MINUTE = "HH:mm"
 #: bounds of the three ranks of prices in q15 to q17: below the first, from the first on, from the second on
