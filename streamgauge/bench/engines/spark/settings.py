@@ -105,6 +105,11 @@ class SparkSettings(System):
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
 
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        """The threads of local[2], or the executors of local-cluster[2,1,1024]."""
+        master, found = re.subn(r"^(local(?:-cluster)?\[)\d+", rf"\g<1>{value}", self.master)
+        return {"master": {"master": master}} if found else {}
+
     def checkpointing(self, interval: Duration) -> Self | None:
         """The settings with micro-batches at that interval, as each one is a checkpoint; None in Real-time Mode."""
         return self.model_copy(update={"trigger": interval}) if self.mode == "micro-batch" else None
