@@ -21,7 +21,7 @@ from streamgauge.bench.engines.job.life import Job, JobFigures, Trial, mend_left
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.job.templates import PLACES, filled
+from streamgauge.bench.engines.job.templates import PLACES, Places, filled
 from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
@@ -87,7 +87,7 @@ class JobSystem(InSession):
             self._topics.check()
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
             group = self._system.progress.group
-            group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
+            group = None if group is None else filled(group, Places(**dict.fromkeys(PLACES, probe)))
             try_rights(self._access, self._topics, probe, group, by_event=self._system.since_1970)
             self._registry = tried(self._system.registry, probe)
             answer = self._system.answer
@@ -126,7 +126,7 @@ class JobSystem(InSession):
         try:
             drained = self._drained(trial)
             if drained and not trial.setup.closed:
-                output = Output(self._access, trial.job.values["output"], trial.setup.queues)
+                output = Output(self._access, trial.job.places.output, trial.setup.queues)
                 quiet_s = self._system.answer.quiet.seconds
                 output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
@@ -203,7 +203,7 @@ class JobSystem(InSession):
         job = begun or self._named(setup, queues)
         rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
         rows.mkdir(parents=True, exist_ok=True)
-        base = ends(self._access, job.values["input"], queues) if begun else None
+        base = ends(self._access, job.places.input, queues) if begun else None
         publishing, progress = self._input(setup, job, rows)
         if begun is None:
             try:
@@ -215,7 +215,7 @@ class JobSystem(InSession):
         if not closed and begun is None and system.warm.ps and system.format != "line":
             clock = PS["ms"] // PS[setup.tick] if system.since_1970 else None
             kept = begin_of(self._kept, queues, setup.tick, laps_after(setup), clock)
-            about = (self._access, job.values["input"], setup.attempt, job.form)
+            about = (self._access, job.places.input, setup.attempt, job.form)
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
@@ -244,15 +244,15 @@ class JobSystem(InSession):
         folder = self._work.absolute() / name if self._system.started == "once" else None
         work = folder or setup.work.absolute()
         work.mkdir(parents=True, exist_ok=True)
-        values = {
-            "bootstrap": self._system.bootstrap, "input": self._make_input(own, name, queues), "output": f"{name}-out",
-            "group": name, "attempt": setup.attempt, "work": str(work), "version": self._system.version or "",
-        }  # fmt: skip
-        own.make(values["output"], queues)
+        places = Places(
+            bootstrap=self._system.bootstrap, input=self._make_input(own, name, queues), output=f"{name}-out",
+            group=name, attempt=setup.attempt, work=str(work), version=self._system.version or "",
+        )  # fmt: skip
+        own.make(places.output, queues)
         if self._system.progress.group is not None:
-            own.expect(filled(self._system.progress.group, values))
-        form = registered(self._registry, self._system.form(setup.tick), setup, values["input"])
-        return Job(self._system, values, form, folder, self._logs)
+            own.expect(filled(self._system.progress.group, places))
+        form = registered(self._registry, self._system.form(setup.tick), setup, places.input)
+        return Job(self._system, places, form, folder, self._logs)
 
     def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
@@ -263,21 +263,21 @@ class JobSystem(InSession):
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
         """Returns who fills the input, and who tells what was taken from it. rows: folder for what is offered."""
-        system, topic, queues = self._system, job.values["input"], setup.queues
+        system, topic, queues = self._system, job.places.input, setup.queues
         assert self._topics is not None, "start first"
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:
-            place = Path(system.directory or ".") / filled(folder, job.values)
+            place = Path(system.directory or ".") / filled(folder, job.places)
             progress: Progress = Checkpoint(place, topic)
         else:
-            progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
+            progress = Group(self._access, self._topics, filled(str(group), job.places), topic, queues)
         closed, lateness = setup.closed, system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, job.form,
             str(self._kept if closed else rows), KEPT_ROWS if closed else None,
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
-            f"{job.values['group']}-clock" if system.since_1970 else None,
+            f"{job.places.group}-clock" if system.since_1970 else None,
         )  # fmt: skip
         return Publishing(task.to_json()), progress
 
