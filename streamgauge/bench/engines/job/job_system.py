@@ -221,10 +221,8 @@ class JobSystem(InSession):
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
         sign = job.sign(progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
-        follower = Follower(
-            setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
-            lambda: publishing.published, job.command, closed and self.link_is_checked, warming, rows, base,
-        )  # fmt: skip
+        closed = closed and self.link_is_checked
+        follower = Follower(setup, progress, publishing, sign, ready_s, job.command, closed, warming, rows, base)
         return Trial(setup, job, rows, progress, publishing, follower)
 
     def _start(self, job: Job) -> None:
