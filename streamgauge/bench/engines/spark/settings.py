@@ -95,6 +95,11 @@ class SparkSettings(System):
         return math.prod(int(number) for number in local.groups() if number) if local else None
 
     @property
+    def is_local(self) -> bool:
+        """False on a cluster, whose executors are no children of ours."""
+        return self.master.startswith("local")
+
+    @property
     def state(self) -> str:
         return "RocksDB" if self.state_store == "rocksdb" else "heap"
 

@@ -22,7 +22,7 @@ from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
-from streamgauge.bench.engines.spark.faults import doubled, spared_by
+from streamgauge.bench.engines.spark.faults import spared_by
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
@@ -170,7 +170,7 @@ class SparkSystem(InSession):
         figures: SparkFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._before:
             figures["batches"] = joined(self._before, figures.get("batches") or ())
-        if self._session is not None and self._is_local:
+        if self._session is not None and self._system.is_local:
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
         if "one_watermark" in answer:
@@ -201,7 +201,7 @@ class SparkSystem(InSession):
         self.strike("kill")
         own = self._system
         try:
-            self._system = own.model_copy(update={"master": doubled(own.master)})
+            self._system = own.model_copy(update=own.numbers(2 * (own.workers or 1))["master"])
             self.resume()
         finally:
             self._system, self._is_rescaled = own, True
@@ -209,18 +209,13 @@ class SparkSystem(InSession):
     def _checkpoint(self, setup: TrialSetup) -> str:
         return f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}"
 
-    @property
-    def _is_local(self) -> bool:
-        """False on a cluster, whose executors are no children of ours."""
-        return self._system.master.startswith("local")
-
     def cpu_seconds(self) -> float | None:
-        return super().cpu_seconds() if self._is_local else None
+        return super().cpu_seconds() if self._system.is_local else None
 
     def vitals(self) -> dict[str, float]:
         """Returns memory, files, heap of the driver, and state; without memory and files on a cluster."""
         vitals: dict[str, float] = self._ask({"do": "vitals"}, ANSWER_SECONDS).get("vitals", {})
-        return {**vitals, **(super().vitals() if self._is_local else {})}
+        return {**vitals, **(super().vitals() if self._system.is_local else {})}
 
     def alive(self) -> bool:
         if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
