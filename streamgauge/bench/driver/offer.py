@@ -58,8 +58,9 @@ class Driver:
         self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
         self.partitions = range(share[0], replay.partitions, share[1])
         self.serving = Serving.of(
-            replay, sha256, stream.columns, stream.line, salted, share, partition_by=stream.partition_by
-        )
+            replay, sha256, share, tick=stream.tick, columns=stream.columns, line=stream.line, salted=salted,
+            partition_by=stream.partition_by,
+        )  # fmt: skip
         self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
         self._attempt: Attempt | None = None
         for one in self._replays:
