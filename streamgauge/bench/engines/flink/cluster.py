@@ -8,6 +8,7 @@ import os
 import re
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -163,11 +164,9 @@ class Cluster:
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.session.exit_code() is None:
-            try:
+            with suppress(UserError):
                 if self.ask("GET", "/overview")["taskmanagers"] == 1:
                     return
-            except UserError:
-                pass
             time.sleep(0.1)
         alive = self.session.exit_code() is None
         how = f"did not start within {START_SECONDS:.0f} s" if alive else "ended while it started"

@@ -58,7 +58,7 @@ class KnownSystem(Adapter):
             faults=frozenset({"kill", "cut", "quota"}),
             spared={"restart": "it has no worker", "rescale": "its parallelism is that of its start"},
         )
-        self._restart_s, self._counts = system.restart.seconds, system.commits == "answered"
+        self._restart_s = system.restart.seconds
         self._wired = Wired(
             behaviour,
             delay_s=system.delay.seconds,
@@ -110,7 +110,7 @@ class KnownSystem(Adapter):
         output = "" if process is None else process.end(timeout_s)
         figures: KnownFigures = json.loads(output or "{}")
         self._wired = replace(self._wired, worked_s=figures.get("worked_s", self._wired.worked_s))
-        if self._setup is not None and (self._killed_s or self._counts):
+        if self._setup is not None and (self._killed_s or self._wired.commits_answered):
             with suppress(WireError):
                 figures["check"] = _compared(self._setup)
         return figures

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -133,11 +134,8 @@ def run(
 
     Raises WireError when the driver leaves, or when no row waits although patience_s has passed since the first row.
     """
-    service = Service(wired, endpoints, attempt, patience_s)
-    try:
+    with closing(Service(wired, endpoints, attempt, patience_s)) as service:
         return service.run(stop)
-    finally:
-        service.close()
 
 
 class Service:
