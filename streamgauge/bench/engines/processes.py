@@ -32,7 +32,7 @@ class Session:
     A thread samples it until it has ended, so that CPU and memory of short-lived processes are seen.
     """
 
-    def __init__(self, leader: int, look_seconds: float | None = None) -> None:
+    def __init__(self, leader: int) -> None:
         self._sid, self._since = leader, psutil.Process(leader).create_time()
         first = read(leader)
         self._since_ticks = first.started_ticks if first else 0
@@ -50,7 +50,7 @@ class Session:
             if not self._gather(self._group):
                 self._group.remove()
                 self._group = None
-        period_s = look_seconds or (LOOK_SECONDS if self._group is None else GROUP_LOOK_SECONDS)
+        period_s = LOOK_SECONDS if self._group is None else GROUP_LOOK_SECONDS
         arguments = weakref.ref(self), self._ended, period_s
         threading.Thread(target=_watch, args=arguments, name=f"session-{leader}", daemon=True).start()
 
@@ -271,5 +271,5 @@ def _watch(watched: weakref.ref[Session], ended: threading.Event, period_s: floa
         if session._empty_looks > 1:
             return
         watch_closely = session._group is None and session._orphans
-        pause_s = min(ORPHAN_LOOK_SECONDS, period_s) if watch_closely else max(0.0, next_look - time.monotonic())
+        pause_s = ORPHAN_LOOK_SECONDS if watch_closely else max(0.0, next_look - time.monotonic())
         del session

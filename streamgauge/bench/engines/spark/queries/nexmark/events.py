@@ -64,9 +64,9 @@ def latest_of(*prefixes: str) -> list[Column]:
     return [F.greatest(*(F.col(f"{prefix}_{wall}") for prefix in prefixes)).alias(wall) for wall in WALLS]
 
 
-def euros(price: str = "price") -> Column:
+def euros() -> Column:
     """The price in euros, in whole numbers as in Beam."""
-    return F.expr(f"{price} * 89 div 100")
+    return F.expr("price * 89 div 100")
 
 
 def per_rank(of: Column | None = None) -> list[Column]:
