@@ -22,7 +22,6 @@ from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
-from streamgauge.bench.engines.spark.faults import spared_by
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
@@ -51,8 +50,7 @@ class SparkSystem(InSession):
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)
-        self._system = system
-        spared = spared_by(system)
+        self._system, spared = system, system.spared
         faults: set[Fault] = {"kill", "restart", "cut", "rescale", "quota"}
         self.capabilities = Capabilities(
             continuous=system.mode == "real-time", pins=True, faults=frozenset(faults - {*spared}), spared=spared
