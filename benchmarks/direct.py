@@ -177,13 +177,13 @@ class DirectSystem(JobSystem):
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
         (endpoint,) = setup.endpoints
-        port = int(job.values["input"].rpartition(":")[2])
+        port = int(job.places.input.rpartition(":")[2])
         task = Task(setup.attempt, endpoint, port, setup.tick, str(rows))
         publishing = Publishing(task.to_json(), __name__)
         folder = self._system.progress.checkpoint
         if folder is None:
             return publishing, Pushed(publishing)
-        return publishing, SocketCheckpoint(Path(filled(folder, job.values)), "")
+        return publishing, SocketCheckpoint(Path(filled(folder, job.places)), "")
 
 
 def push(given: dict[str, Any], stop: threading.Event) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -16,18 +16,11 @@ M = TypeVar("M", bound=BaseModel)
 WORKERS = ("parallelism", "master")
 #: the one setting that may be changed and is none of a system
 PARTITIONS = "replay.partitions"
-#: the threads of local[2], or the executors of local-cluster[2,1,1024]
-_LOCAL = re.compile(r"(local(?:-cluster)?\[)\d+")
 
 
 def settings_of(benchmark: Benchmark, system: str) -> list[str]:
     """Names of the settings of that system, and of the replay, in which another number may stand."""
-    model = benchmark.system(system)
-    workers, environment = (getattr(model, name, None) for name in ("parallelism", "environment"))
-    names = ["parallelism"] if isinstance(workers, int) else []
-    names += ["master"] if _LOCAL.match(str(getattr(model, "master", ""))) else []
-    if isinstance(environment, dict):
-        names += [f"environment.{name}" for name, value in environment.items() if str(value).isdecimal()]
+    names = [*benchmark.system(system).numbers(1)]
     return names if benchmark.replay.remote else [*names, PARTITIONS]
 
 
@@ -37,14 +30,10 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
     Raises UserError if the number is not allowed there, or would change nothing.
     """
     replay, model = benchmark.replay, benchmark.system(system)
-    group, _, name = setting.partition(".")
     if setting == PARTITIONS:
-        replay = _changed(replay, "partitions", value)
-    elif name:
-        model = _changed(model, group, {**getattr(model, group), name: str(value)})
+        replay = _changed(replay, {"partitions": value})
     else:
-        old = getattr(model, setting)
-        model = _changed(model, setting, _LOCAL.sub(rf"\g<1>{value}", old) if isinstance(old, str) else value)
+        model = _changed(model, model.numbers(value)[setting])
     queues, workers, cpus = replay.partitions, model.workers or 0, len(model.cpus or ())
     wrong = ""
     if queues < replay.shares:
@@ -72,5 +61,5 @@ def why_not(benchmark: Benchmark, system: str, setting: str, value: int) -> str:
     return ""
 
 
-def _changed(model: M, key: str, value: object) -> M:
-    return check(type(model), {**model.model_dump(), key: value}, lambda _: "scaling.values")
+def _changed(model: M, keys: Mapping[str, object]) -> M:
+    return check(type(model), {**model.model_dump(), **keys}, lambda _: "scaling.values")

@@ -153,6 +153,10 @@ class System(Model):
         """The settings with checkpoints at that interval; None if they have no such interval."""
         return None
 
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:  # noqa: ARG002 - some have no number
+        """What changes where that number comes to stand in a setting that has one, by the setting's name."""
+        return {}
+
     def reached(self) -> Iterator[Reached]:
         """Yields what the settings name beyond the file, with their own keys."""
         yield from ()
@@ -210,6 +214,10 @@ class OwnSettings(System):
         description="package.module:Class, an adapter of your own, or the name by which a package registers one",
         json_schema_extra=_add_pattern,
     )
+
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        given = (self.model_extra or {}).get("parallelism")
+        return {"parallelism": {"parallelism": value}} if isinstance(given, int) else {}
 
     def reached(self) -> Iterator[Reached]:
         yield Reached("code", "engine", ENGINES.outside(self.engine) or self.engine)

@@ -17,6 +17,7 @@ import pytest
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.replay import Stream, make_stream
 from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.serving import Sent, Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.config import Replay
 
@@ -97,7 +98,9 @@ def serve() -> Iterator[Serve]:
         ingestion: list[int] | None = None,
         **settings: object,
     ) -> Endpoint:
-        driver = Driver(replace(stream_of(times, ingestion), partition_by=key), Replay.model_validate(settings))
+        stream, replay = replace(stream_of(times, ingestion), partition_by=key), Replay.model_validate(settings)
+        parts = Sent(tick=stream.tick, columns=stream.columns, line=stream.line, partition_by=key)
+        driver = Driver(stream, Serving.of(replay, "", (0, 1), **parts))
         servers.append(Server(driver, "127.0.0.1", 0, token=token, context=context))
         driver.drop_others = lambda name: servers[-1].drop(lambda attempt: attempt not in ("", name))
         return Endpoint("127.0.0.1", servers[-1].port, len(driver.partitions), token)

@@ -19,8 +19,8 @@ from streamgauge.bench.driver.admission import Admitting
 from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
-from streamgauge.config import Replay
 from tests.driver.conftest import Certificate, stream_of
 
 Limited = Callable[..., Endpoint]
@@ -32,7 +32,7 @@ def limited() -> Iterator[Limited]:
     with ExitStack() as stack:
 
         def start(token: str = "", context: ssl.SSLContext | None = None, **limits: float) -> Endpoint:
-            driver = Driver(stream_of([0, 1, 2]), Replay())
+            driver = Driver(stream_of([0, 1, 2]), Serving())
             server = Server(driver, "127.0.0.1", 0, token=token, context=context, limits=Admitting(**limits))  # type: ignore[arg-type]
             stack.callback(server.close)
             return Endpoint("127.0.0.1", server.port, 1, token)

@@ -17,9 +17,10 @@ from streamgauge.bench.driver.fleet import RemoteDrivers
 from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.driver.trial import run_trial
-from streamgauge.config import Replay, Workload
+from streamgauge.config import Workload
 from tests.driver.conftest import COLUMNS, stream_of
 from tests.driver.in_thread import InThread
 
@@ -73,7 +74,7 @@ class Settable:
 
 @contextmanager
 def driver_with(clock: Settable) -> Iterator[RemoteDrivers]:
-    driver = Driver(stream_of([i * MS for i in range(1000)]), Replay(), clock=Clock(clock.read))
+    driver = Driver(stream_of([i * MS for i in range(1000)]), Serving(), clock=Clock(clock.read))
     server = Server(driver, "127.0.0.1", 0)
     try:
         yield RemoteDrivers((Endpoint("127.0.0.1", server.port, len(driver.partitions), ""),), "ns", COLUMNS)

@@ -22,8 +22,8 @@ from streamgauge.bench.driver.client import Connection, RefusedError, WireError
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.requests import Observe, Open
 from streamgauge.bench.driver.server import Server
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
-from streamgauge.config import Replay
 from tests.driver.conftest import Certificate, Serve, stream_of
 
 TIMES = [i * 1000 for i in range(100)]
@@ -316,7 +316,7 @@ def test_the_clock_offset_of_one_host_is_within_the_round_trip(serve: Serve) -> 
 
 
 def test_a_trial_is_observed_while_its_rows_fall_due() -> None:
-    driver = Driver(stream_of([0, 1, 2]), Replay())
+    driver = Driver(stream_of([0, 1, 2]), Serving())
     driver.answer(Open(attempt="a", rate=1, seconds=1))
     attempt, over = driver._current(), threading.Event()
 

@@ -214,8 +214,8 @@ def test_a_disk_that_is_full_for_checkpoints_ends_the_trial_with_its_reason(
 
 
 def test_a_killed_system_ends_the_trial_and_leaves_no_process(system: Proxied, fleet: Fleet, tmp_path: Path) -> None:
-    assert system._process is not None
-    pid = system._process.pid
+    assert system._session is not None
+    pid = system._session.leader.pid
     run = trial(system, fleet, tmp_path, lambda: system.strike("kill"), seconds=60)
     assert invalid(run) == "the system died: killed by signal 9"
     assert system._session is not None

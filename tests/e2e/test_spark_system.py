@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.system import TrialSetup, make_system
-from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.spark_system import SparkSystem
 from streamgauge.config import Workload
@@ -131,15 +130,14 @@ def test_a_query_that_cannot_begin_is_a_mistake_at_first_and_later_its_trial_s_f
 
     driver = HandDriver()
     system = Refusing(SparkSettings(name="s"), tmp_path)
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as standing_in:
-        system._process, system._session = standing_in, Session(standing_in.pid)
-        said = "the query did not begin: No space left on device"
-        with pytest.raises(UserError, match=rf"systems\.s: {said}"):
-            system.begin_trial(setup(driver, tmp_path / "one"))
-        system._begun = True
-        system.begin_trial(setup(driver, tmp_path / "two"))
-        assert (system.alive(), system.failure) == (False, said)
-        standing_in.kill()
+    system._session = Led(["sleep", "60"], dict(os.environ), tmp_path / "log")
+    said = "the query did not begin: No space left on device"
+    with pytest.raises(UserError, match=rf"systems\.s: {said}"):
+        system.begin_trial(setup(driver, tmp_path / "one"))
+    system._begun = True
+    system.begin_trial(setup(driver, tmp_path / "two"))
+    assert (system.alive(), system.failure) == (False, said)
+    system.stop()
     driver.close()
 
 

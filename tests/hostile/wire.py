@@ -83,12 +83,12 @@ def slow(work: Path) -> int:
     from streamgauge.bench.driver.client import Connection
     from streamgauge.bench.driver.offer import Driver
     from streamgauge.bench.driver.server import Server
+    from streamgauge.bench.driver.serving import Serving
     from streamgauge.bench.driver.system import Endpoint
-    from streamgauge.config import Replay
     from tests.driver.conftest import stream_of
 
     clients = json.loads((work / "clients").read_bytes())
-    server = Server(Driver(stream_of([0, 1, 2]), Replay()), "127.0.0.1", 0, token="right", limits=Admitting(**LIMITS))
+    server = Server(Driver(stream_of([0, 1, 2]), Serving()), "127.0.0.1", 0, token="right", limits=Admitting(**LIMITS))
     before = psutil.Process().memory_info().rss
     threads = [threading.Thread(target=_client, args=(server.port, one), daemon=True) for one in clients]
     for thread in threads:

@@ -18,6 +18,7 @@ from streamgauge.bench.driver.system import NotStruck, TrialSetup
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job, mend_left
 from streamgauge.bench.engines.job.settings import JobSettings
+from streamgauge.bench.engines.job.templates import Places
 from streamgauge.bench.measurements.recovery.stage import why_not
 from streamgauge.streams.kafka.records import Form
 from tests.measure.benches import write_bench
@@ -33,7 +34,8 @@ def settings(**faults: Any) -> JobSettings:
 
 @contextmanager
 def started(place: Path, **faults: Any) -> Iterator[Job]:
-    job = Job(settings(**faults), {"group": "g", "work": str(place)}, Form("json", "ms", True), None, place / "logs")
+    places = Places(group="g", work=str(place))
+    job = Job(settings(**faults), places, Form("json", "ms", True), None, place / "logs")
     job.start()
     try:
         yield job

@@ -247,6 +247,7 @@ def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
         (SPARK, "master", {"master": "local[3]"}),
         (SPARK | {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
         (JOB, "environment.WORKERS", {"environment": {"WORKERS": "3", "PLACE": "x"}}),
+        ({"name": "known", "engine": "a.b:C", "parallelism": 2}, "parallelism", {"parallelism": 3}),
         (JOB, "replay.partitions", {}),
         (SPARK, "replay.partitions", {}),
         (FLINK, "replay.partitions", {}),

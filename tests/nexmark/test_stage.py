@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def finished(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Benc
     two = [spec for spec in hard_queries.SPECS if spec.query in ("chained_windows", "deduplication")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hard_queries, "SPECS", two)
-        patch.setattr(stage, "run_hard", partial(hard_queries.run_hard, batches=5))
+        patch.setattr(hard_queries, "BATCHES", 5)
         with pytest.raises(UserError, match="late: 1 of 6 answers: q18 in streaming is unsupported"):
             stage.run(spark, benchmark, store, benchmark.experiments[0], run)
     return benchmark, store, run

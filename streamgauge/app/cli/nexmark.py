@@ -159,8 +159,10 @@ def hard(
     as_json: AsJson = False,
 ) -> None:
     """Run the hard queries in batch and streaming, check their answers, record state and watermarks."""
+    from streamgauge.bench.answers.hard_queries import record_of
     from streamgauge.bench.answers.record import keep, keep_hard
     from streamgauge.bench.answers.systems import askable, conf, named
+    from streamgauge.bench.answers.wire_suite import hard_over_wire, started
     from streamgauge.records.answers import AnswerLine
 
     asked = named(system)
@@ -169,7 +171,9 @@ def hard(
         if askable(asked):
             record = _hard_on_spark(system, conf(asked), events, disorder, Path(work))
         else:
-            record = _hard_over_wire(asked, events, disorder, Path(work))
+            with started(asked, Path(work) / asked.name) as engine:
+                answers = hard_over_wire(engine, events, disorder, Path(work, "asked"))
+                record = record_of(system, events, disorder, answers)
     if directory is not None:
         for answer in record.queries:
             line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events)
@@ -190,25 +194,12 @@ def hard(
 
 
 def _hard_on_spark(system: str, conf: Mapping[str, str], events: int, percent: float, work: Path) -> HardQueries:
-    from streamgauge.bench.answers.hard_queries import run_example, run_hard
+    from streamgauge.bench.answers.hard_queries import record_of, run_example, run_hard
     from streamgauge.streams.stages.session import batch_session, end
 
     spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
     try:
-        record = run_hard(spark, system, percent, work, count=events, conf=conf)
-        return record.model_copy(update={"example": run_example(spark, work / "example")})
+        answers = [*run_hard(spark, events, percent, work, conf)]
+        return record_of(system, events, percent, answers, run_example(spark, work / "example"))
     finally:
         end(spark)
-
-
-def _hard_over_wire(asked: System, events: int, percent: float, work: Path) -> HardQueries:
-    from streamgauge.bench.answers.wire_suite import hard_over_wire, started
-    from streamgauge.records.answers import HardAnswer, HardQueries
-
-    with started(asked, work / asked.name) as system:
-        answers = hard_over_wire(system, events, percent / 100, work / "asked")
-        queries = tuple(HardAnswer(**answer.fields) for answer in answers)
-    return HardQueries(
-        system=asked.name, disorder_percent=percent, events=events, disorder=percent / 100,
-        longest_delay_s=3 * -(-events // 8), queries=queries, example=(),
-    )  # fmt: skip

@@ -15,9 +15,8 @@ from tempfile import TemporaryDirectory
 import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import Leader
 from streamgauge.bench.answers.finite_stream import Events
-from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.spark import submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.records.answers import MODES, ForeignAnswer
@@ -45,14 +44,12 @@ def ask(
         started = {}
         for key, system in systems.items():
             private = Path(stack.enter_context(TemporaryDirectory(prefix="streamgauge-")))
-            process, session = _start(system, queries, work, key, private)
-            stack.callback(process.wait)
-            stack.callback(session.end)
-            started[key] = process
+            started[key] = _start(system, queries, work, key, private)
+            stack.callback(started[key].end)
         deadline = time.monotonic() + PATIENCE_S
-        for key, process in started.items():
+        for key, session in started.items():
             try:
-                process.wait(max(0.0, deadline - time.monotonic()))
+                session.leader.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 log.warning("%s did not end its queries within %.0f s", systems[key].name, PATIENCE_S)
     answers = {key: ForeignAnswer.read_log(work / f"{key}.jsonl") for key in systems}
@@ -62,9 +59,7 @@ def ask(
     return answers
 
 
-def _start(
-    system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path
-) -> tuple[Leader, Session]:
+def _start(system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path) -> Led:
     given = {
         "events": str(work / "events.parquet"),
         "out": str(work / f"{key}.jsonl"),
@@ -74,8 +69,7 @@ def _start(
     }
     unpinned = system.model_copy(update={"cpus": None})  # systems run side by side here, and are not timed
     command = [*submit.command(unpinned, _APPLICATION, private), json.dumps(given)]
-    process = Leader(command, submit.environment(system, work / "library"), work / f"{key}.log")
-    return process, Session(process.pid)
+    return Led(command, submit.environment(system, work / "library"), work / f"{key}.log")
 
 
 def _last_words(log_file: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise, product
 from pathlib import Path
@@ -18,10 +18,12 @@ from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
 from streamgauge.bench.engines.spark.finite import FiniteRun, with_sentinel
 from streamgauge.bench.workloads import Spec
-from streamgauge.records.answers import MODES, Answer, Example, HardAnswer, HardQueries, Mode
+from streamgauge.records.answers import MODES, Example, HardAnswer, HardQueries, Mode
 
 SECOND_US = 1_000_000
 END_US = 10**15  # the sentinel's event time, beyond every window
+#: micro-batches into which the events are cut
+BATCHES = 8
 SCHEMA = wire_schema({"name": "string", "amount": "int64"}, line=False)
 SPECS = (
     Spec("custom_windows", "name", "amount", 10 * SECOND_US, mark="7"),
@@ -104,41 +106,41 @@ def judge(
         return in_batch(spec, [spark.createDataFrame(table)] * workloads.find(spec.query).streams, table)
 
 
-def run_hard(
-    spark: SparkSession,
-    system: str,
-    percent: float,
-    work: Path,
-    *,
-    count: int = 400,
-    batches: int = 8,
-    conf: Conf = None,
-    seen: Callable[[Answer], None] | None = None,
-) -> HardQueries:
-    """Runs every hard query in both modes and gives each answer to `seen`; a query that fails leaves its reason.
+def batch_rows(count: int) -> int:
+    return -(-count // BATCHES)
+
+
+def longest_s(count: int) -> int:
+    """Longest delay among so many events, seconds: enough to be late, as the watermark lies two micro-batches back."""
+    return 3 * batch_rows(count)
+
+
+def run_hard(spark: SparkSession, count: int, percent: float, work: Path, conf: Conf = None) -> Iterator[HardAnswer]:
+    """Yields an answer to every hard query in both modes, on so many events; a query that fails leaves its reason.
 
     percent: of the events, which come late.
     """
-    batch_rows = -(-count // batches)
     with settings(spark, dict(conf or {})):
         pass  # a setting that cannot be set fails here: it is no fault of a query
-    longest_s = 3 * batch_rows  # enough to be late: the watermark lies two micro-batches back
-    table = events(count, percent / 100, longest_s)
-    answers = []
+    table = events(count, percent / 100, longest_s(count))
     for mode, spec in product(MODES, SPECS):
-        run = partial(judge, spark, spec, mode, table, batch_rows, work / mode / spec.query, conf)
+        run = partial(judge, spark, spec, mode, table, batch_rows(count), work / mode / spec.query, conf)
         answer, micro = attempted(spark, workloads.find(spec.query), mode, run)
-        if seen is not None:
-            seen(answer)
-        made = answer.fields | {"batches": [batch.record(rows=False) for batch in micro]}
-        answers.append(HardAnswer.model_validate(made))
+        yield HardAnswer(**answer.fields, batches=tuple(batch.record(rows=False) for batch in micro))
+
+
+def record_of(
+    system: str, count: int, percent: float, answers: Iterable[HardAnswer], example: tuple[Example, ...] = ()
+) -> HardQueries:
+    """The record of a system's answers on so many events."""
     return HardQueries(
         system=system,
         disorder_percent=percent,
         events=count,
         disorder=percent / 100,
-        longest_delay_s=longest_s,
+        longest_delay_s=longest_s(count),
         queries=tuple(answers),
+        example=example,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.bench.answers.record import Late, judged, unsupported
+from streamgauge.base.errors import Outage
+from streamgauge.bench.answers.record import Late, judged, short
 from streamgauge.bench.engines.spark import queries
+from streamgauge.bench.engines.spark.application import reason
+from streamgauge.bench.engines.spark.engine import is_alive
 from streamgauge.bench.engines.spark.finite import FiniteRun, MicroBatch, run_finite
 from streamgauge.bench.oracle.duck import answer, ask, size_and_hash
 from streamgauge.bench.oracle.late_rows import expectation
@@ -19,14 +23,19 @@ from streamgauge.records.answers import Answer, Mode
 
 #: an answer, and in streaming the micro-batches
 Outcome = tuple[Answer, tuple[MicroBatch, ...]]
+#: beginning of Spark's message; it names the run of the query that failed, and so differs every time
+_FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 
 def attempted(spark: SparkSession, query: Query, mode: Mode, run: Callable[[], Outcome]) -> Outcome:
-    """The outcome of a run, or the reason why there is none. Raises Outage if the engine is gone."""
+    """The outcome of a run; of one that failed, the engine's own message. Raises Outage if the engine is gone."""
     try:
         return run()
     except Exception as problem:
-        return unsupported(spark, query, mode, problem), ()
+        if not is_alive(spark):
+            raise Outage(f"Spark ended in the middle of {short(query)} in {mode}: {reason(str(problem))}") from problem
+        why = _FAILED.sub("", reason(str(problem) or type(problem).__name__))
+        return Answer(query=short(query), mode=mode, status="unsupported", why=why), ()
 
 
 def in_batch(spec: Spec, frames: list[DataFrame], plain: pa.Table) -> Outcome:

@@ -17,7 +17,7 @@ from streamgauge.bench.answers.in_session import Outcome, attempted, compared, i
 from streamgauge.bench.answers.record import short
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import settings
-from streamgauge.bench.engines.spark.finite import WAIT_SECONDS, write_source
+from streamgauge.bench.engines.spark.finite import source_of, wait_for
 from streamgauge.bench.oracle.duck import ask
 from streamgauge.bench.workloads import Query, Spec, find
 from streamgauge.bench.workloads.nexmark.queries import QUERIES
@@ -88,17 +88,11 @@ def _asked(
 
 def to_files(spark: SparkSession, spec: Spec, batches: Sequence[pa.Table], work: Path) -> tuple[pa.Table, float]:
     """Runs a query into Spark's file sink, one folder per day and minute; returns what it wrote and its seconds."""
-    write_source(batches, work / "source")
-    schema = spark.read.parquet(str(work / "source")).schema
-    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(work / "source"))
-    writer = queries.run([frame], spec).writeStream.format("parquet").partitionBy(*PARTITIONS)
+    frames = source_of(spark, batches, work / "source")
+    writer = queries.run(frames, spec).writeStream.format("parquet").partitionBy(*PARTITIONS)
     writer = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True)
     running = writer.start(str(work / "log"))
-    try:
-        if not running.awaitTermination(WAIT_SECONDS):
-            raise TimeoutError(f"the query did not end within {WAIT_SECONDS} s")
-    finally:
-        running.stop()
+    wait_for(running)
     seconds = sum(progress.durationMs["triggerExecution"] for progress in running.recentProgress) / 1000
     with settings(spark, {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}):
         return spark.read.parquet(str(work / "log")).toArrow(), seconds

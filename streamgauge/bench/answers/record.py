@@ -5,28 +5,18 @@ The files are answers, appended as they come, and the capability matrix that fol
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from streamgauge.base.errors import Outage
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.words import counted
 from streamgauge.bench.answers.capabilities import capabilities
-from streamgauge.bench.engines.spark.application import reason
-from streamgauge.bench.engines.spark.engine import is_alive
 from streamgauge.bench.workloads import Query
 from streamgauge.records.answers import Answer, AnswerLine, HardQueries, Mode
 from streamgauge.records.rules import Counted
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 ROWS, CAPABILITIES = "nexmark.jsonl", "capabilities.json"
 Size = tuple[int, str]  # of an answer: rows, and their hash
-#: beginning of Spark's message; it names the run of the query that failed, and so differs every time
-_FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: ")
 
 
 @dataclass(frozen=True)
@@ -79,14 +69,6 @@ def judged(
         state_rows=state_rows,
         why=why,
     )
-
-
-def unsupported(spark: SparkSession, query: Query, mode: Mode, problem: Exception) -> Answer:
-    """A query that failed, with the engine's own message. Raises Outage if the engine itself is gone."""
-    if not is_alive(spark):
-        raise Outage(f"Spark ended in the middle of {short(query)} in {mode}: {reason(str(problem))}") from problem
-    why = _FAILED.sub("", reason(str(problem) or type(problem).__name__))
-    return Answer(query=short(query), mode=mode, status="unsupported", why=why)
 
 
 def keep(directory: Path, line: AnswerLine) -> None:

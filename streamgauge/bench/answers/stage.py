@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.answers.ask_systems import ask
 from streamgauge.bench.answers.figures import results_of
 from streamgauge.bench.answers.finite_stream import Events, make_events, read_events, smaller
-from streamgauge.bench.answers.hard_queries import run_example, run_hard
+from streamgauge.bench.answers.hard_queries import record_of, run_example, run_hard
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
 from streamgauge.bench.answers.record import keep, keep_hard, short
 from streamgauge.bench.answers.systems import asked, conf, foreign, over_wire
@@ -24,7 +24,7 @@ from streamgauge.bench.workloads import Query
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, Experiment, System
-from streamgauge.records.answers import MODES, Answer, AnswerLine, HardQueries
+from streamgauge.records.answers import MODES, Answer, AnswerLine, HardAnswer
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.result import Result
 from streamgauge.streams.keys import stream_key
@@ -71,14 +71,18 @@ def run(
 
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as place:
         work = Path(place)
-        hard = _ask(spark, first, percent, queries, events, HARD, work / "first", tell)
-        keep_hard(directory, hard.model_copy(update={"example": run_example(spark, work / "example")}))
+        hard: list[HardAnswer] = []
+        for count, answer in _in_session(spark, first, percent, queries, events, HARD, work / "first"):
+            tell(first, count, answer)
+            hard += [answer] if isinstance(answer, HardAnswer) else []
+        keep_hard(directory, record_of(first.name, HARD, percent, hard, run_example(spark, work / "example")))
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent or 0):
             others, elsewhere, wired = [], (), ()
         if others or elsewhere or wired:
             few = make_events(Store(work / "few"), smaller(benchmark.source, experiment, FEW))
         for system in others:
-            _ask(spark, system, percent, queries, few, FEW_HARD, work / system.name, tell)
+            for count, answer in _in_session(spark, system, percent, queries, few, FEW_HARD, work / system.name):
+                tell(system, count, answer)
         for system in elsewhere:
             answers = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
             for one in answers[system.name]:
@@ -87,7 +91,7 @@ def run(
             with started(other.model_copy(update={"cpus": None}), work / f"wired-{other.name}") as engine:
                 for answer in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):
                     tell(other, few.rows.num_rows, answer)
-                for answer in hard_over_wire(engine, FEW_HARD, percent / 100, work / f"hard-{other.name}"):
+                for answer in hard_over_wire(engine, FEW_HARD, percent, work / f"hard-{other.name}"):
                     tell(other, FEW_HARD, answer)
     for figure in figures:  # all at the end, so that a retried stage records none twice
         results.append(directory, figure)
@@ -96,7 +100,7 @@ def run(
     return dict(statuses)
 
 
-def _ask(
+def _in_session(
     spark: SparkSession,
     system: SparkSettings,
     percent: float,
@@ -104,19 +108,11 @@ def _ask(
     events: Events,
     hard_events: int,
     work: Path,
-    tell: Callable[[SparkSettings, int, Answer], None],
-) -> HardQueries:
-    """Runs all queries in both modes and gives each answer to `tell`. Returns the record of the hard queries."""
+) -> Iterator[tuple[int, Answer]]:
+    """Yields the answer to each query in both modes, with the number of events that it was asked on."""
     settings = {**conf(system), "spark.sql.shuffle.partitions": "2"}
     for mode in MODES:
         for answer in run_suite(spark, events, queries, mode, work / mode, conf=settings):
-            tell(system, events.rows.num_rows, answer)
-    return run_hard(
-        spark,
-        system.name,
-        percent,
-        work / "hard",
-        count=hard_events,
-        conf=settings,
-        seen=lambda answer: tell(system, hard_events, answer),
-    )
+            yield events.rows.num_rows, answer
+    for answer in run_hard(spark, hard_events, percent, work / "hard", settings):
+        yield hard_events, answer

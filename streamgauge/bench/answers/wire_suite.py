@@ -19,7 +19,7 @@ from streamgauge.base.schemas import NEXMARK
 from streamgauge.base.units import PS, Duration
 from streamgauge.bench import workloads
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events
-from streamgauge.bench.answers.hard_queries import SPECS, offered
+from streamgauge.bench.answers.hard_queries import SPECS, longest_s, offered
 from streamgauge.bench.answers.hard_queries import events as hard_events
 from streamgauge.bench.answers.record import Late, judged, short
 from streamgauge.bench.driver.client import Connection
@@ -33,7 +33,7 @@ from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Query, Spec
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.config import Replay, System, Workload
-from streamgauge.records.answers import Answer
+from streamgauge.records.answers import Answer, HardAnswer
 from streamgauge.records.driver import ReportBody
 from streamgauge.records.rules import Rules
 from streamgauge.records.trial import SystemFigures
@@ -93,13 +93,14 @@ def run_over_wire(system: Adapter, events: Events, queries: Iterable[Query], wor
             yield asked(system, fleet, spec, columns, events.rows, work / spec.query)
 
 
-def hard_over_wire(system: Adapter, count: int, disorder: float, work: Path) -> Iterator[Answer]:
-    """Yields an answer in streaming to each hard query, on as many events; disorder: the share that comes late."""
-    rows = offered(hard_events(count, disorder, longest_s=3 * -(-count // 8)))
+def hard_over_wire(system: Adapter, count: int, percent: float, work: Path) -> Iterator[HardAnswer]:
+    """Yields an answer in streaming to each hard query, on so many events; percent: of them, which come late."""
+    rows = offered(hard_events(count, percent / 100, longest_s(count)))
     columns = {"name": "string", "amount": "int64"}
     with served(rows, columns, work / "stream") as fleet:
         for spec in SPECS:  # a workload's windows begin at multiples of their length
-            yield asked(system, fleet, replace(spec, offset_us=0), columns, rows, work / spec.query)
+            answer = asked(system, fleet, replace(spec, offset_us=0), columns, rows, work / spec.query)
+            yield HardAnswer(**answer.fields)
 
 
 def asked(system: Adapter, fleet: Fleet, spec: Spec, columns: Mapping[str, str], rows: pa.Table, work: Path) -> Answer:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 log = logging.getLogger("streamgauge")
@@ -98,7 +99,5 @@ class Admission:
 
 def hang_up(connection: socket.socket) -> None:
     """Ends a connection on which another thread may wait."""
-    try:
+    with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

@@ -50,10 +50,12 @@ def driver_of(
                 max_memory_mb=memory_of_each(serving.max_memory_mb, 1 + len(others)),
             )
         )
-    sha256, salted = str(stream.manifest.get("sha256", "")), serving.salted
-    return Driver(
-        loaded[0], serving, others=loaded[1:], share=share, horizon_ps=horizon_ps, sha256=sha256, salted=salted
-    )
+    first, sha256 = loaded[0], str(stream.manifest.get("sha256", ""))
+    served = Serving.of(
+        serving, sha256, share, tick=first.tick, columns=first.columns, line=first.line, salted=serving.salted,
+        partition_by=first.partition_by,
+    )  # fmt: skip
+    return Driver(first, served, others=loaded[1:], share=share, horizon_ps=horizon_ps)
 
 
 class Agent:

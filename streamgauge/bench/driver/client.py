@@ -12,10 +12,10 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # a system's own environment may lack what the configuration 
     from streamgauge.bench.driver.serving import Serving
     from streamgauge.records.driver import DriverFigures, DriverSamples, Observed
 
+T = TypeVar("T")
 LOAD_SECONDS = 120.0
 AWAY_S = 0.05  # between two tries to reach a driver that is away
 
@@ -291,6 +292,15 @@ def reached(endpoint: Endpoint, attempt: str, patience_s: float) -> Connection:
             if time.monotonic() > deadline:
                 raise
             time.sleep(AWAY_S)
+
+
+def of_each(endpoints: Iterable[Endpoint], attempt: str, ask: Callable[[Connection], T]) -> list[T]:
+    """Returns what `ask` does on a connection to each endpoint. Raises WireError."""
+    answers = []
+    for endpoint in endpoints:
+        with Connection(endpoint, attempt) as wire:
+            answers.append(ask(wire))
+    return answers
 
 
 def _keys(offsets: Mapping[int, int]) -> dict[str, int]:

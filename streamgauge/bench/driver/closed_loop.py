@@ -18,6 +18,7 @@ from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import Adapter, TrialSetup
 from streamgauge.bench.workloads import find
 from streamgauge.config import Workload
+from streamgauge.records.driver import DriverFigures
 from streamgauge.records.measurement import Batch
 
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
@@ -115,12 +116,13 @@ class ClosedLoop:
         small = rows if self._continuous else min(rows, TURN_ROWS)
         begin = self._talk.turn_to(stream, small)
         self._stream = stream
-        until = begin if self._continuous else begin + small
-        self._talk.wait(
-            "the stream before it did not leave", longest_s, lambda all_: sum(sum(s["planned"]) for s in all_) > until
-        )
+        self._wait_beyond("the stream before it did not leave", begin if self._continuous else begin + small, longest_s)
         if self._continuous:
             time.sleep(TURN_S)
+
+    def _wait_beyond(self, what: str, row: int, longest_s: float) -> None:
+        """Returns once that row was taken, over all queues. Raises Ended, with its reason, if it was not."""
+        self._talk.wait(what, longest_s, lambda all_: rows_taken(all_) > row)
 
     def pause(self, longest_s: float = 60.0) -> None:
         """Returns once the system has ended its batch and nothing waits."""
@@ -144,7 +146,7 @@ class ClosedLoop:
         before: int | None = None
         while time.monotonic() < deadline:
             processes = self._talk.samples(since)
-            self.taken = self.taken or any(sum(s["planned"]) for s in processes)
+            self.taken = self.taken or bool(rows_taken(processes))
             each = [s["clock"] if self._continuous else s["samples"] for s in processes]
             if each and all(each):
                 instants = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]
@@ -165,6 +167,11 @@ class ClosedLoop:
         if batches and not self._continuous and batches[0].rows > _BEYOND * self._held:
             batches = batches[1:]
         return tuple(batch for batch in batches if batch.rows > 0 or self._continuous)
+
+
+def rows_taken(status: Sequence[DriverFigures]) -> int:
+    """Rows that the system has taken of all driver processes."""
+    return sum(sum(one["planned"]) for one in status)
 
 
 def changes(instants: Sequence[tuple[int, int]], before: int | None) -> list[tuple[int, int]]:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.processes import Child
 from streamgauge.base.units import Tick
 from streamgauge.bench.driver.client import Connection, RefusedError, WireError
 from streamgauge.bench.driver.process import TOKEN, Settings
-from streamgauge.bench.driver.serving import Serving
+from streamgauge.bench.driver.serving import Sent, Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.config import Replay
@@ -25,19 +25,6 @@ from streamgauge.config import Replay
 DriversMaker = Callable[..., AbstractContextManager["Drivers"]]
 START_SECONDS = 120.0
 END_SECONDS = 10.0
-
-
-class Sent(TypedDict):
-    """Parts of a stream that drivers send, and how they part it.
-
-    line: the original line, too. salted: the key columns of `densify`. partition_by: column that decides the partition.
-    """
-
-    tick: Tick
-    columns: dict[str, str]  # declared ones
-    line: NotRequired[bool]
-    salted: NotRequired[Sequence[str]]
-    partition_by: NotRequired[str | None]
 
 
 def drivers(stream: Artifact, replay: Replay, *, others: Sequence[Artifact] = (), **sent: Unpack[Sent]) -> Drivers:
@@ -112,11 +99,9 @@ class RemoteDrivers:
             )
         sha256 = str(stream.manifest.get("sha256", ""))
         endpoints, servings = [], []
-        columns, line, salted = sent["columns"], sent.get("line", False), sent.get("salted", ())
         for number, address in enumerate(replay.remote):
             host, _, port = address.rpartition(":")
-            share = number, replay.shares
-            serving = Serving.of(replay, sha256, columns, line, salted, share, replay.shares, sent.get("partition_by"))
+            serving = Serving.of(replay, sha256, (number, replay.shares), replay.shares, **sent)
             partitions = len(range(number, replay.partitions, replay.shares))
             endpoint = Endpoint(host, int(port), partitions, token, replay.cafile)
             try:
@@ -125,8 +110,8 @@ class RemoteDrivers:
                 raise UserError(f"replay.remote: {problem}; is `streamgauge driver` running there?") from None
             endpoints.append(endpoint)
             servings.append(serving)
-        partition_by = sent.get("partition_by")
-        return cls(tuple(endpoints), sent["tick"], columns, line, partition_by, stream.key, tuple(servings))
+        line, partition_by = sent.get("line", False), sent.get("partition_by")
+        return cls(tuple(endpoints), sent["tick"], sent["columns"], line, partition_by, stream.key, tuple(servings))
 
     def start(self) -> None:
         """Tells agents again what to serve, in case one was restarted. Whoever started an agent keeps it running."""
@@ -177,13 +162,10 @@ class Fleet:
             )
         cpus = ",".join(map(str, replay.cpus)) if replay.cpus else None
         settings = Settings(stream=str(stream), others=tuple(map(str, others)), cpus=cpus, until_stdin_closes=True)
-        shares = [(number, replay.processes) for number in range(replay.processes)]
-        salted = sent.get("salted", ())
-        servings = [
-            Serving.of(replay, "", self.columns, self.line, salted, share, replay.processes, self.partition_by)
-            for share in shares
-        ]
-        self._tasks = [settings.model_copy(update={"serving": serving}).model_dump_json() for serving in servings]
+        self._tasks: list[str] = []
+        for number in range(replay.processes):
+            serving = Serving.of(replay, "", (number, replay.processes), replay.processes, **sent)
+            self._tasks.append(settings.model_copy(update={"serving": serving}).model_dump_json())
         self._processes: list[Child] = []
         self._endpoints: list[Endpoint] = []
 

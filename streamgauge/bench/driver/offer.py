@@ -12,7 +12,6 @@ import psutil
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge import config
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
 from streamgauge.bench.driver import requests
@@ -45,25 +44,20 @@ class Driver:
     def __init__(
         self,
         stream: Stream,
-        replay: config.Offered,
+        serving: Serving,
         *,
         others: Sequence[Stream] = (),
         share: tuple[int, int] = (0, 1),
         horizon_ps: int = DAY_PS,
-        sha256: str = "",
-        salted: Sequence[str] = (),
         clock: Clock | None = None,
     ) -> None:
         self._replays = [Replay(one) for one in (stream, *others)]
-        self._settings, self._horizon_ps, self._peak_bytes = replay, horizon_ps, 0
-        self.partitions = range(share[0], replay.partitions, share[1])
-        self.serving = Serving.of(
-            replay, sha256, stream.columns, stream.line, salted, share, partition_by=stream.partition_by
-        )
+        self.serving, self._horizon_ps, self._peak_bytes = serving, horizon_ps, 0
+        self.partitions = range(share[0], serving.partitions, share[1])
         self._process, self._clock, self._lock = psutil.Process(), clock or Clock(), threading.RLock()
         self._attempt: Attempt | None = None
         for one in self._replays:
-            one.split(self.partitions, replay.partitions)
+            one.split(self.partitions, serving.partitions)
         # a process's first batch loads code: make it now, not within a trial
         Feed(self._replays[0], schedule(1, 1, self._replays[0].loop), 0, 0, 1).next_batch(1)
         #: set by process.py: closes the connections of other attempts
@@ -155,7 +149,7 @@ class Driver:
     # -- what the controller says
 
     def _open(self, request: requests.Open) -> Answer:
-        rate, seconds, settings = check_rate(request.rate), check_seconds(request.seconds), self._settings
+        rate, seconds, settings = check_rate(request.rate), check_seconds(request.seconds), self.serving
         fits = fitting_rows(settings.max_memory_mb)
         behind_s = check_seconds(request.behind_s) if request.behind_s else 0.0
         replay = self._replay_of(request.stream)
@@ -215,7 +209,7 @@ class Driver:
                 raise Refused(
                     f"first: found {request.first}, allowed: above {latest}, the latest time that was offered"
                 )
-            attempt.turn_to(self._replay_of(number), number, self._settings, request.first)
+            attempt.turn_to(self._replay_of(number), number, self.serving, request.first)
         return {"from": attempt.stream_from}
 
     def _replay_of(self, number: int) -> Replay:
@@ -240,7 +234,7 @@ class Driver:
         speed = attempt.replay.speed(attempt.rate / attempt.share)
         return {
             **attempt.about(),
-            "memory_rows": fitting_rows(self._settings.max_memory_mb),
+            "memory_rows": fitting_rows(self.serving.max_memory_mb),
             "wall_ns": now,
             "partitions": len(self.partitions),
             **attempt.queues.state(now),

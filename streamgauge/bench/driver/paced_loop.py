@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from streamgauge.bench.driver.client import WireError
-from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, TURN_S, ClosedLoop
+from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, TURN_S, ClosedLoop, rows_taken
 from streamgauge.bench.driver.conversation import Ended
 from streamgauge.bench.driver.observed import TrialRun
-from streamgauge.records.driver import DriverFigures
 
 #: where the stream changes: batches until the state before it has left, one more than a closed loop's small ones
 _BATCHES = 3
@@ -50,15 +47,7 @@ class PacedLoop(ClosedLoop):
     def _settle(self, first: int) -> None:
         """Returns some batches after that row was taken; without batches, a second."""
         for _ in range(1 if self._continuous else _BATCHES):
-            self._talk.wait("no row of the stream was taken", LONGEST_WINDOW_S, partial(_beyond, first))
-            first = _planned(self._talk.status())
+            self._wait_beyond("no row of the stream was taken", first, LONGEST_WINDOW_S)
+            first = rows_taken(self._talk.status())
         if self._continuous:
             time.sleep(TURN_S)
-
-
-def _beyond(row: int, status: Sequence[DriverFigures]) -> bool:
-    return _planned(status) > row
-
-
-def _planned(status: Sequence[DriverFigures]) -> int:
-    return sum(sum(one["planned"]) for one in status)

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NotRequired, TypedDict, Unpack
 
+from streamgauge.base.units import Tick
 from streamgauge.config import Offered
+
+
+class Sent(TypedDict):
+    """Parts of a stream that drivers send, and how they part it.
+
+    line: the original line, too. salted: the key columns of `densify`. partition_by: column that decides the partition.
+    """
+
+    tick: Tick
+    columns: dict[str, str]  # declared ones
+    line: NotRequired[bool]
+    salted: NotRequired[Sequence[str]]
+    partition_by: NotRequired[str | None]
 
 
 class Serving(Offered):
@@ -24,24 +39,15 @@ class Serving(Offered):
 
     @classmethod
     def of(
-        cls,
-        offered: Offered,
-        stream: str,
-        columns: Mapping[str, str],
-        line: bool,
-        salted: Sequence[str],
-        share: tuple[int, int],
-        processes: int = 1,
-        partition_by: str | None = None,
+        cls, offered: Offered, stream: str, share: tuple[int, int], processes: int = 1, **sent: Unpack[Sent]
     ) -> Serving:
         """Returns a share of what is offered. processes: number of those that divide its memory."""
         shared = offered.model_dump(include={*Offered.model_fields})
         shared["max_memory_mb"] = max(1, offered.max_memory_mb // processes)
-        keys = tuple(sorted(salted)) if offered.densify > 1 else ()
-        text = f"{share[0]}/{share[1]}"
+        keys = tuple(sorted(sent.get("salted", ()))) if offered.densify > 1 else ()
         return cls(
-            **shared, stream=stream, columns=dict(columns), line=line, salted=keys, share=text,
-            partition_by=partition_by,
+            **shared, stream=stream, columns=dict(sent["columns"]), line=sent.get("line", False), salted=keys,
+            share=f"{share[0]}/{share[1]}", partition_by=sent.get("partition_by"),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, object]:

@@ -7,14 +7,14 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import detached, members
+from streamgauge.base.processes import Leader, detached, members
 from streamgauge.bench.engines.account import Account, Reading, read
 from streamgauge.bench.engines.cgroup import REMOVE_S, Group, Quota
 
@@ -32,7 +32,7 @@ class Session:
     A thread samples it until it has ended, so that CPU and memory of short-lived processes are seen.
     """
 
-    def __init__(self, leader: int, look_seconds: float | None = None) -> None:
+    def __init__(self, leader: int) -> None:
         self._sid, self._since = leader, psutil.Process(leader).create_time()
         first = read(leader)
         self._since_ticks = first.started_ticks if first else 0
@@ -50,7 +50,7 @@ class Session:
             if not self._gather(self._group):
                 self._group.remove()
                 self._group = None
-        period_s = look_seconds or (LOOK_SECONDS if self._group is None else GROUP_LOOK_SECONDS)
+        period_s = LOOK_SECONDS if self._group is None else GROUP_LOOK_SECONDS
         arguments = weakref.ref(self), self._ended, period_s
         threading.Thread(target=_watch, args=arguments, name=f"session-{leader}", daemon=True).start()
 
@@ -205,6 +205,25 @@ class Session:
         return False
 
 
+class Led(Session):
+    """The session of a command that is started here."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, directory: Path | None = None
+    ) -> None:
+        """Starts the command as `Leader` does. Raises OSError."""
+        self.leader = Leader(command, environment, log, directory)
+        super().__init__(self.leader.pid)
+
+    def exit_code(self) -> int | None:
+        """Exit code of the command itself; None while it runs."""
+        return self.leader.poll()
+
+    def end(self, patience_s: float = 5.0) -> None:
+        super().end(patience_s)
+        self.leader.wait(10.0)
+
+
 def open_files(process: psutil.Process) -> int:
     """Number of files that a process has open; 0 if it has ended."""
     with suppress(psutil.Error):
@@ -252,5 +271,5 @@ def _watch(watched: weakref.ref[Session], ended: threading.Event, period_s: floa
         if session._empty_looks > 1:
             return
         watch_closely = session._group is None and session._orphans
-        pause_s = min(ORPHAN_LOOK_SECONDS, period_s) if watch_closely else max(0.0, next_look - time.monotonic())
+        pause_s = ORPHAN_LOOK_SECONDS if watch_closely else max(0.0, next_look - time.monotonic())
         del session

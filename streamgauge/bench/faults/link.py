@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Self
 
+from streamgauge.bench.driver.admission import hang_up
 from streamgauge.bench.driver.system import Endpoint
 
 _HERE = "127.0.0.1"
@@ -50,9 +51,9 @@ class Link:
             listener, self._listener = self._listener, None
             broken, self._open = self._open, set()
         if listener is not None:
-            _hang_up(listener)
+            _end(listener)
         for one in broken:
-            _hang_up(one)
+            _end(one)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -69,8 +70,8 @@ class Link:
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 if self._listener is not listener:  # cut meanwhile
-                    _hang_up(near)
-                    _hang_up(far)
+                    _end(near)
+                    _end(far)
                     return
                 self._open |= {near, far}
             for way in ((near, far), (far, near)):
@@ -83,10 +84,9 @@ class Link:
         with self._lock:
             self._open -= {source, target}
         for one in (source, target):
-            _hang_up(one)
+            _end(one)
 
 
-def _hang_up(one: socket.socket) -> None:
-    with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
+def _end(one: socket.socket) -> None:
+    hang_up(one)
     one.close()

@@ -57,14 +57,9 @@ class Differences:
         return "; ".join([*(one.in_words() for one in self.each), *([CAUSES[self.cause]] if self.cause else [])])
 
 
-def differences(
-    base: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], key: Sequence[str], late_sql: str | None
-) -> Differences:
-    """Compares the answers. kinds: types of their columns. late_sql: asks for the answers to late events alone."""
-    return _Comparison(base, kinds, key).differences(late_sql)
+class Comparison:
+    """A comparison of the answers. kinds: types of their columns."""
 
-
-class _Comparison:
     def __init__(self, base: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], key: Sequence[str]) -> None:
         self._base, self._kinds, self._key = base, kinds, key
         lacks, has = _without("expected", "firsts", kinds), _without("firsts", "expected", kinds)
@@ -75,7 +70,7 @@ class _Comparison:
             "coalesce(e.offered_wall <= (select offered_wall from marks), "
             "a.appended < (select min(offered_wall) from offered where not streamgauge_earlier))"
         )
-        self._base.execute(
+        base.execute(
             "create or replace table pairs as select case when a.appended is null then 'missing' "
             f"when e.offered_wall is null then 'in excess' else 'with other values' end as kind, "
             f"{before} as before_trial, "
@@ -85,6 +80,7 @@ class _Comparison:
         )
 
     def differences(self, late_sql: str | None) -> Differences:
+        """Finds the differences. late_sql: asks for the answers to late events alone."""
         rows = self._base.execute(
             "select kind, before_trial, count(*), min_by(expected, event_wall), "
             "min_by(actual, coalesce(event_wall, 0)) from pairs group by all order by before_trial, kind desc"

@@ -65,11 +65,6 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
         return relation.to_arrow_table()
 
 
-def question(query: str) -> str:
-    """The text of a query's question in SQL, with its parameters in braces."""
-    return workloads.find(query).asked()
-
-
 @contextmanager
 def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[duckdb.DuckDBPyRelation]:
     """Makes the tables and yields the query's relation. Raises ValueError for numbers that the answer cannot hold.
@@ -82,7 +77,7 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
         "length_us": spec.length_us, "top": spec.top,
         "columns": ", ".join(map(quoted, dict.fromkeys(name for name in (spec.key, spec.value) if name is not None))),
     }  # fmt: skip
-    sql = sql or question(spec.query)
+    sql = sql or query.asked()
     with tempfile.TemporaryDirectory(prefix="streamgauge-duck-") as scratch, duckdb.connect() as base:
         base.execute(f"set timezone = 'UTC'; set threads = 1; set temp_directory = {literal(scratch)}")
         base.execute(_BEGIN)

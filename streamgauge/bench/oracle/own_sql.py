@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
-from streamgauge.bench.oracle.differences import Differences, differences
+from streamgauge.bench.oracle.differences import Comparison, Differences
 from streamgauge.bench.oracle.locked import limited, literal, locked, quoted
 
 WALLS = ("event_wall", "offered_wall")
@@ -182,7 +182,7 @@ class Answers:
             )
         else:
             kinds = {name: columns[name] for name in names}
-            outcome.differences = differences(self._base, kinds, key, self._late(plain, sql))
+            outcome.differences = Comparison(self._base, kinds, key).differences(self._late(plain, sql))
             if outcome.differences.each:
                 rows = f"{counted(outcome.reported_rows, 'row')}, {outcome.expected_rows} expected"
                 outcome.wrong = f"output wrong: {rows}; {outcome.differences.in_words()}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import duckdb
 import pyarrow as pa
 
-from streamgauge.bench.oracle.duck import asked, number_of, question
+from streamgauge.bench.oracle.duck import asked, number_of
 from streamgauge.bench.workloads import Spec, find
 
 LARGEST = 2**63 - 1
@@ -19,7 +19,8 @@ _SIDES = ("sum(greatest(number, 0))", "sum(-least(number, 0)::hugeint)")
 
 def sums(spec: Spec) -> bool:
     """True if the query adds up values of a column that the workload names."""
-    return find(spec.query).counts(spec.value) and _SUM in question(spec.query)
+    query = find(spec.query)
+    return query.counts(spec.value) and _SUM in query.asked()
 
 
 def whole(pieces: Iterable[pa.Table], spec: Spec) -> int:
@@ -39,7 +40,7 @@ def extremes(rows: pa.Table, spec: Spec) -> int:
     """The largest magnitude that a sum of the query may reach, over a window or session of one group."""
     most = 0
     for side in _SIDES:
-        largest = f"select coalesce(max(total), 0)::varchar from ({question(spec.query).replace(_SUM, side)})"
+        largest = f"select coalesce(max(total), 0)::varchar from ({find(spec.query).asked().replace(_SUM, side)})"
         with asked(spec, (rows,), largest) as answer:
             most = max(most, *(int(text) for (text,) in answer.fetchall()))
     return most

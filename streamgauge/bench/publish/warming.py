@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, int64s, ints, replaced
 from streamgauge.base.units import Tick
-from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.client import Connection, of_each
 from streamgauge.bench.driver.ids import Laps, Turn
 from streamgauge.bench.driver.system import TrialSetup
 from streamgauge.bench.oracle.own_sql import PARTITION
@@ -202,8 +202,4 @@ class Warming:
 
 def laps_after(setup: TrialSetup) -> Laps:
     """The ids of what warms a job up: those of the round after the trial's."""
-    status = []
-    for endpoint in setup.endpoints:
-        with Connection(endpoint, setup.attempt) as wire:
-            status.append(wire.status())
-    return replace(Laps.of(status), round=setup.marking.round + 1)
+    return replace(Laps.of(of_each(setup.endpoints, setup.attempt, Connection.status)), round=setup.marking.round + 1)

@@ -13,7 +13,7 @@ END_MS = 10**11  # a watermark beyond this is the sentinel's
 
 
 def section(records: Sequence[HardQueries]) -> Section:
-    """Builds the section from records of answers.hard_queries.run_hard, sorted by system and disorder."""
+    """Builds the section from records of answers.hard_queries.record_of, sorted by system and disorder."""
     lead = (
         "In a few micro-batches: batch against DuckDB, streaming against batch without what its own logs say was late."
     )

@@ -8,6 +8,7 @@ import os
 import re
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,10 +18,9 @@ import yaml
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import Leader
 from streamgauge.bench.driver.ports import free_port
 from streamgauge.bench.engines.flink.settings import INTERVAL, FlinkSettings, nested
-from streamgauge.bench.engines.processes import Session
+from streamgauge.bench.engines.processes import Led
 
 START_SECONDS = 120.0
 FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
@@ -49,8 +49,7 @@ class Cluster:
         work.mkdir(parents=True, exist_ok=True)
         self._write_settings(work / "conf")
         ours = {"FLINK_HOME": str(self._home), "FLINK_CONF_DIR": str(work / "conf"), "FLINK_LOG_DIR": str(work)}
-        self._process = Leader(["bash", "-c", _SCRIPT], _environment() | ours, work / "cluster.log", work)
-        self.session = Session(self._process.pid)
+        self.session = Led(["bash", "-c", _SCRIPT], _environment() | ours, work / "cluster.log", work)
         try:
             self._wait()
             self._jar = self._upload()
@@ -159,24 +158,17 @@ class Cluster:
             raise UserError(f"systems.{self._system.name}: {_innermost(errors or str(answer.status))}")
         return content
 
-    def exit_code(self) -> int | None:
-        """Exit code of the job manager; None while it runs."""
-        return self._process.poll()
-
     def stop(self) -> None:
         self.session.end(1.0)
-        self._process.wait(10.0)
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
+        while time.monotonic() < deadline and self.session.exit_code() is None:
+            with suppress(UserError):
                 if self.ask("GET", "/overview")["taskmanagers"] == 1:
                     return
-            except UserError:
-                pass
             time.sleep(0.1)
-        alive = self._process.poll() is None
+        alive = self.session.exit_code() is None
         how = f"did not start within {START_SECONDS:.0f} s" if alive else "ended while it started"
         raise UserError(f"systems.{self._system.name}: Flink {how}; see {self._work}/*.log")
 

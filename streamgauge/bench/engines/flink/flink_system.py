@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.system import Answering, Capabilities, Endpoint, Fault, Share, TrialSetup
+from streamgauge.bench.driver.client import Connection, WireError, of_each
+from streamgauge.bench.driver.system import Answering, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.flink import queries
 from streamgauge.bench.engines.flink.cluster import Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
-from streamgauge.bench.engines.shares import Given
+from streamgauge.bench.engines.processes import Led
+from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.oracle.checksum import salt
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Rules
@@ -32,7 +33,7 @@ _JOINS_NOTHING = (
 )
 
 
-class FlinkSystem(Answering):
+class FlinkSystem(InSession, Answering):
     """Flink under test; driver/system.py says what each method does."""
 
     capabilities = Capabilities(
@@ -44,11 +45,14 @@ class FlinkSystem(Answering):
         super().__init__(system, work)
         self._system = system
         self._cluster: Cluster | None = None
-        self._given = Given(system.cpus)
         self._job, self._parallelism = "", system.parallelism
         self._setup: TrialSetup | None = None
         self._cpu, self._next_look, self._starts = 0.0, 0.0, 0
         self._is_resumed = False  # in this trial
+
+    @property
+    def session(self) -> Led | None:
+        return None if self._cluster is None else self._cluster.session
 
     def rules(self, spec: Spec) -> Rules:
         return queries.rules(spec)
@@ -75,9 +79,7 @@ class FlinkSystem(Answering):
         try:
             self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._parallelism)
             self._wait_until_running()
-            for endpoint in setup.endpoints:
-                with Connection(endpoint, setup.attempt) as wire:
-                    wire.ready(setup.attempt)
+            of_each(setup.endpoints, setup.attempt, lambda wire: wire.ready(setup.attempt))
         except (UserError, WireError) as problem:
             self.failure = self.failure or f"the job did not begin: {problem}"
 
@@ -117,17 +119,10 @@ class FlinkSystem(Answering):
         rows = [row for file in files for row in json.loads(file.read_text())]
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
-    def pin(self) -> None:
-        if self._system.cpus and self._cluster is not None:
-            self._cluster.session.pin(self._given.cpus)
-
-    def give(self, share: Share | None) -> None:
-        self._given.change(share, None if self._cluster is None else self._cluster.session)
-
     def strike(self, fault: Fault) -> None:
         """Kills all processes of Flink, or the task manager, which is started again."""
-        if self._cluster is not None:
-            self._cluster.session.kill("TaskManagerRunner" if fault == "restart" else "")
+        if self.session is not None:
+            self.session.kill("TaskManagerRunner" if fault == "restart" else "")
 
     def resume(self) -> None:
         """Starts a new cluster, and the job from the last checkpoint of the old one."""
@@ -153,23 +148,16 @@ class FlinkSystem(Answering):
         spec = Spec.of(setup.workload, setup.columns, whole=True)
         self._job = self._cluster.run(argument(spec, setup, self.keeps_answer), self._parallelism, saved)
 
-    def frozen(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._cluster is None else self._cluster.session.frozen()
-
-    def cpu_seconds(self) -> float | None:
-        return None if self._cluster is None else self._cluster.session.cpu_seconds()
-
     def vitals(self) -> dict[str, float]:
         """Returns memory, files, heap of the task managers, and the state in the last checkpoint."""
-        cluster = self._cluster
-        return {} if cluster is None else {**cluster.session.vitals(), **cluster.vitals(self._job)}
+        return {**super().vitals(), **({} if self._cluster is None else self._cluster.vitals(self._job))}
 
     def alive(self) -> bool:
         if self.failure is None and self._cluster is None:
             self.failure = "the system died: it was not started"
         if self.failure is None and self._cluster is not None and time.monotonic() > self._next_look:
             self._next_look = time.monotonic() + LOOK_SECONDS
-            if (code := self._cluster.exit_code()) is not None:
+            if (code := self._cluster.session.exit_code()) is not None:
                 self.failure = f"the system died: exit code {code}"
             elif self._job:
                 self._look(self._cluster)
@@ -206,7 +194,8 @@ class FlinkSystem(Answering):
         deadline = time.monotonic() + timeout_s
         while self.alive():
             try:
-                if all(_committed(endpoint, setup.attempt) for endpoint in setup.endpoints):
+                states = of_each(setup.endpoints, setup.attempt, Connection.status)
+                if all(state["committed"] == state["offered"] for state in states):
                     time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
                     return True
             except WireError as problem:
@@ -264,9 +253,3 @@ def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[
         "endpoints": [asdict(endpoint) for endpoint in setup.endpoints],
         "account": str(setup.work.absolute()),
     }
-
-
-def _committed(endpoint: Endpoint, attempt: str) -> bool:
-    with Connection(endpoint, attempt) as wire:
-        status = wire.status()
-    return bool(status["committed"] == status["offered"])

@@ -89,6 +89,9 @@ class FlinkSettings(System):
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, flink_home=self.flink_home))
 
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        return {"parallelism": {"parallelism": value}}
+
     def checkpointing(self, interval: Duration) -> Self:
         conf = {**self.conf, INTERVAL: f"{round(1000 * interval.seconds)}ms"}
         return self.model_copy(update={"conf": conf})

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.client import Connection, WireError
-from streamgauge.bench.driver.system import Endpoint
-from streamgauge.bench.engines.job.running import Command
+from streamgauge.bench.driver.system import TrialSetup
+from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.publish.answers import WARM
 from streamgauge.bench.publish.progress import Progress, Reached
 from streamgauge.bench.publish.warming import Warming
@@ -101,35 +101,33 @@ class Trickle:
 class Follower:
     """A thread that lasts for one trial; `failure` says in one line why it gave up.
 
-    is_ready: looked at until it is true, for at most ready_s. published: rows that were given to the producer, per
-    queue. closed: a closed loop, of which the link must not be the limit. warming: rows that the job takes before it is
-    ready; they are written to `work`. base: records of each queue that were there before, if the job goes on. command:
-    the job's own.
+    sign: once rows are published, looked at until it is true, for at most ready_s. closed: a closed loop, of which the
+    link must not be the limit. warming: rows that the job takes before it is ready; they are written to `work`. base:
+    records of each queue that were there before, if the job goes on. command: the job's own.
     """
 
     def __init__(
         self,
-        attempt: str,
-        endpoints: Sequence[Endpoint],
+        setup: TrialSetup,
         progress: Progress,
-        is_ready: Callable[[], bool],
+        publishing: Publishing,
+        sign: Callable[[], bool],
         ready_s: float,
-        published: Callable[[], list[int]],
         command: Command,
         closed: bool,
         warming: Warming | None,
         work: Path,
         base: list[int] | None = None,
     ) -> None:
-        self._attempt, self._endpoints, self._progress = attempt, endpoints, progress
-        self._is_ready, self._ready_s, self._published, self._closed = is_ready, ready_s, published, closed
-        self._warming, self._work, self._command = warming, work, command
+        self._setup, self._progress, self._publishing, self._command = setup, progress, publishing, command
+        self._sign, self._ready_s, self._closed = sign, ready_s, closed
+        self._warming, self._work = warming, work
         self._given_at: float | None = None if base is None else math.inf  # when the first row was there
         self.failure: str | None = None
         self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
         self.over = False  # the stream has ended
-        self._base = base or [0] * sum(endpoint.partitions for endpoint in endpoints)
+        self._base = base or [0] * setup.queues
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._guarded, name="follow", daemon=True)
         self._thread.start()
@@ -149,10 +147,10 @@ class Follower:
     def _run(self) -> None:
         if not self._wait_until_ready() or not self._warm():
             return
-        wires = [Connection(endpoint, self._attempt) for endpoint in self._endpoints]
+        wires = [Connection(endpoint, self._setup.attempt) for endpoint in self._setup.endpoints]
         try:
             for wire in wires:
-                wire.ready(self._attempt)
+                wire.ready(self._setup.attempt)
             last_good = time.monotonic()
             while not self._over.wait(LOOK_S):
                 try:
@@ -169,7 +167,7 @@ class Follower:
         deadline = time.monotonic() + self._ready_s
         while not self._over.is_set():
             try:
-                if self._is_ready():
+                if self._publishing.published and self._sign():
                     return True
             except UserError:  # a group that nobody has joined may not be known yet
                 if time.monotonic() > deadline:
@@ -221,7 +219,7 @@ class Follower:
         offered, first = sum(sum(latest.rows) for latest in all_latest), 0
         planned = reached.planned
         if self._closed and planned == reached.committed:
-            is_idle = sum(self._published()) >= offered
+            is_idle = sum(self._publishing.published) >= offered
             more = self._trickle.look(reached.committed, is_idle, time.monotonic())
             planned = {place: offset + more for place, offset in planned.items()}
         for wire, latest in zip(wires, all_latest, strict=True):
@@ -237,9 +235,9 @@ class Follower:
                 wire.commit(commit)
             first += wire.partitions
         self.rows, self.over = sum(reached.planned.values()), all(latest.finished for latest in all_latest)
-        if sum(self._published()):
+        if sum(self._publishing.published):
             self._check_first(self.rows)
-        self.starving.look(offered, sum(self._published()), self.rows)
+        self.starving.look(offered, sum(self._publishing.published), self.rows)
         if self._closed and self.starving.now:
             raise UserError(
                 "the link to the job limited this window, not the job: it has read all that publisher and broker "

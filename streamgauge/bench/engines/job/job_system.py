@@ -6,24 +6,23 @@ import math
 import re
 import time
 import uuid
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.client import Connection, WireError, of_each
 from streamgauge.bench.driver.observed import summary
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
+from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial, mend_left
 from streamgauge.bench.engines.job.own_topics import OwnTopics, registered, tried
-from streamgauge.bench.engines.job.running import Publishing
+from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.job.templates import PLACES, filled
-from streamgauge.bench.engines.shares import Given
+from streamgauge.bench.engines.job.templates import PLACES, Places, filled
+from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.progress import Checkpoint, Group, Progress
 from streamgauge.bench.publish.publisher import Task
@@ -39,7 +38,7 @@ READY_S = 30.0
 LOOK_S = 0.1
 
 
-class JobSystem(Adapter):
+class JobSystem(InSession):
     """A job of the user's; driver/system.py says what each method does."""
 
     #: False for a link that may limit a trial
@@ -62,9 +61,12 @@ class JobSystem(Adapter):
         self._own: OwnTopics | None = None
         self._cpu = 0.0  # of earlier trials
         self._pinned = False  # a job that starts is pinned at once
-        self._given = Given(system.cpus)
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
+
+    @property
+    def session(self) -> Command | None:
+        return None if self._job is None else self._job.command
 
     def rules(self, spec: Spec) -> Rules:
         return late_rules(self._system, spec)
@@ -85,7 +87,7 @@ class JobSystem(Adapter):
             self._topics.check()
             probe = f"streamgauge-{uuid.uuid4().hex[:12]}-probe"
             group = self._system.progress.group
-            group = None if group is None else filled(group, dict.fromkeys(PLACES, probe))
+            group = None if group is None else filled(group, Places(**dict.fromkeys(PLACES, probe)))
             try_rights(self._access, self._topics, probe, group, by_event=self._system.since_1970)
             self._registry = tried(self._system.registry, probe)
             answer = self._system.answer
@@ -121,7 +123,7 @@ class JobSystem(Adapter):
         try:
             drained = self._drained(trial)
             if drained and not trial.setup.closed:
-                output = Output(self._access, trial.job.values["output"], trial.setup.queues)
+                output = Output(self._access, trial.job.places.output, trial.setup.queues)
                 quiet_s = self._system.answer.quiet.seconds
                 output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
                 while not trial.progress.reached().whole and time.monotonic() < deadline:
@@ -154,9 +156,6 @@ class JobSystem(Adapter):
         figures["software"] = {"job": self._system.version} if self._system.version else {}
         return figures
 
-    def vitals(self) -> dict[str, float]:
-        return {} if self._trial is None else self._trial.job.command.session.vitals()
-
     def alive(self) -> bool:
         trial = self._trial
         if self.failure is None and trial is not None:
@@ -172,11 +171,7 @@ class JobSystem(Adapter):
 
     def pin(self) -> None:
         self._pinned = True
-        if self._system.cpus and self._job is not None:
-            self._job.command.session.pin(self._given.cpus)
-
-    def give(self, share: Share | None) -> None:
-        self._given.change(share, None if self._job is None else self._job.command.session)
+        super().pin()
 
     def strike(self, fault: Fault) -> None:
         """Brings it about as the settings declare; else kills all processes of the command."""
@@ -190,15 +185,12 @@ class JobSystem(Adapter):
         """Mends the network, or starts the command again: it goes on from what it has committed in group and folder."""
         assert self._job is not None, "begin a trial first"
         if not self._job.mended():
-            self._cpu += self._job.command.session.cpu_seconds()
+            self._cpu += self._job.command.cpu_seconds()
             self._job.command.end()
             self._start(self._job)
 
-    def frozen(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._job is None else self._job.command.session.frozen()
-
-    def cpu_seconds(self) -> float | None:
-        return self._cpu + (self._job.command.session.cpu_seconds() if self._job else 0.0)
+    def cpu_seconds(self) -> float:
+        return self._cpu + (super().cpu_seconds() or 0.0)
 
     def stop(self) -> None:
         self._end()
@@ -208,7 +200,7 @@ class JobSystem(Adapter):
         job = begun or self._named(setup, queues)
         rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
         rows.mkdir(parents=True, exist_ok=True)
-        base = ends(self._access, job.values["input"], queues) if begun else None
+        base = ends(self._access, job.places.input, queues) if begun else None
         publishing, progress = self._input(setup, job, rows)
         if begun is None:
             try:
@@ -220,16 +212,14 @@ class JobSystem(Adapter):
         if not closed and begun is None and system.warm.ps and system.format != "line":
             clock = PS["ms"] // PS[setup.tick] if system.since_1970 else None
             kept = begin_of(self._kept, queues, setup.tick, laps_after(setup), clock)
-            about = (self._access, job.values["input"], setup.attempt, job.form)
+            about = (self._access, job.places.input, setup.attempt, job.form)
             if kept:
                 rate, is_batched = setup.rate_events_per_s, not self.capabilities.continuous
                 warming = Warming(*about, kept, system.warm.seconds, rate=rate, is_batched=is_batched)
         sign = job.sign(progress) if begun is None else progress.begun
         ready_s = READY_S if system.ready is None else math.inf
-        follower = Follower(
-            setup.attempt, setup.endpoints, progress, lambda: bool(publishing.published) and sign(), ready_s,
-            lambda: publishing.published, job.command, closed and self.link_is_checked, warming, rows, base,
-        )  # fmt: skip
+        closed = closed and self.link_is_checked
+        follower = Follower(setup, progress, publishing, sign, ready_s, job.command, closed, warming, rows, base)
         return Trial(setup, job, rows, progress, publishing, follower)
 
     def _start(self, job: Job) -> None:
@@ -238,7 +228,7 @@ class JobSystem(Adapter):
         self._job = job
         if self._pinned:
             self.pin()
-        self._given.begin(job.command.session)
+        self._given.begin(job.command)
 
     def _named(self, setup: TrialSetup, queues: int) -> Job:
         """Names a new job, and makes its topics."""
@@ -249,15 +239,15 @@ class JobSystem(Adapter):
         folder = self._work.absolute() / name if self._system.started == "once" else None
         work = folder or setup.work.absolute()
         work.mkdir(parents=True, exist_ok=True)
-        values = {
-            "bootstrap": self._system.bootstrap, "input": self._make_input(own, name, queues), "output": f"{name}-out",
-            "group": name, "attempt": setup.attempt, "work": str(work), "version": self._system.version or "",
-        }  # fmt: skip
-        own.make(values["output"], queues)
+        places = Places(
+            bootstrap=self._system.bootstrap, input=self._make_input(own, name, queues), output=f"{name}-out",
+            group=name, attempt=setup.attempt, work=str(work), version=self._system.version or "",
+        )  # fmt: skip
+        own.make(places.output, queues)
         if self._system.progress.group is not None:
-            own.expect(filled(self._system.progress.group, values))
-        form = registered(self._registry, self._system.form(setup.tick), setup, values["input"])
-        return Job(self._system, values, form, folder, self._logs)
+            own.expect(filled(self._system.progress.group, places))
+        form = registered(self._registry, self._system.form(setup.tick), setup, places.input)
+        return Job(self._system, places, form, folder, self._logs)
 
     def _make_input(self, own: OwnTopics, name: str, queues: int) -> str:
         """Makes the input topic of a job; returns its name."""
@@ -268,21 +258,21 @@ class JobSystem(Adapter):
 
     def _input(self, setup: TrialSetup, job: Job, rows: Path) -> tuple[Publishing, Progress]:
         """Returns who fills the input, and who tells what was taken from it. rows: folder for what is offered."""
-        system, topic, queues = self._system, job.values["input"], setup.queues
+        system, topic, queues = self._system, job.places.input, setup.queues
         assert self._topics is not None, "start first"
         group, folder = system.progress.group, system.progress.checkpoint
         if folder is not None:
-            place = Path(system.directory or ".") / filled(folder, job.values)
+            place = Path(system.directory or ".") / filled(folder, job.places)
             progress: Progress = Checkpoint(place, topic)
         else:
-            progress = Group(self._access, self._topics, filled(str(group), job.values), topic, queues)
+            progress = Group(self._access, self._topics, filled(str(group), job.places), topic, queues)
         closed, lateness = setup.closed, system.answer.lateness
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, job.form,
             str(self._kept if closed else rows), KEPT_ROWS if closed else None,
             job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
-            f"{job.values['group']}-clock" if system.since_1970 else None,
+            f"{job.places.group}-clock" if system.since_1970 else None,
         )  # fmt: skip
         return Publishing(task.to_json()), progress
 
@@ -290,9 +280,7 @@ class JobSystem(Adapter):
         """True if every row was committed."""
         if not self.alive():
             return False
-        for endpoint in trial.setup.endpoints:
-            with Connection(endpoint, trial.setup.attempt) as wire:
-                status = wire.status()
+        for status in of_each(trial.setup.endpoints, trial.setup.attempt, Connection.status):
             if status["committed"] != status["offered"] or not status["finished"]:
                 return False
             if self._system.format == "line" and status["loops"] > 1:
@@ -308,7 +296,7 @@ class JobSystem(Adapter):
         trial.follower.stop()
         nothing = None if self.failure else trial.nothing()
         trial.progress.close()
-        cpu_seconds, rss_bytes = round(trial.job.cpu_seconds(), 3), trial.job.command.session.peak_rss_bytes()
+        cpu_seconds, rss_bytes = round(trial.job.cpu_seconds(), 3), trial.job.command.peak_rss_bytes()
         if not keep:
             self._end_job()
         link = trial.publishing.end()
@@ -340,4 +328,4 @@ class JobSystem(Adapter):
         job, self._job = self._job, None
         if job is not None:
             job.end()
-            self._cpu += job.command.session.cpu_seconds()
+            self._cpu += job.command.cpu_seconds()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired
+
+from pydantic import ValidationError
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
@@ -21,7 +21,7 @@ from streamgauge.bench.driver.system import Fault, NotStruck, TrialSetup
 from streamgauge.bench.engines.job.following import Follower, nothing_taken
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.job.templates import FAULT_S, filled
+from streamgauge.bench.engines.job.templates import FAULT_S, Places, filled
 from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
 from streamgauge.bench.publish.publisher import LinkFigures
@@ -30,7 +30,7 @@ from streamgauge.streams.kafka.records import Form
 
 #: a share of looks at which the job waited for its link, above which a trial says nothing about the job
 MOST_STARVED = 0.25
-#: beside the logs of a job whose network is cut: the values of its places, with which it is mended
+#: beside the logs of a job whose network is cut: its places, with which it is mended
 CUT = "cut.json"
 _LOOK_S = 0.02
 log = logging.getLogger("streamgauge")
@@ -49,7 +49,7 @@ class Job:
     """A job, and what it has taken in the trials that have ended."""
 
     system: JobSettings
-    values: dict[str, str]  # values of the places in templates
+    places: Places
     form: Form  # form of its input's records
     folder: Path | None  # folder of a job that is started once, for its checkpoint and the rows of all its trials
     logs: Path  # folder of what its commands print
@@ -66,13 +66,13 @@ class Job:
         self.command = self._begun(*(("faults.start", again) if again else ("command", self.system.command)))
 
     def _begun(self, key: str, words: Sequence[str], name: str = "") -> Command:
-        program, place = [filled(part, self.values) for part in words], Path(self.system.directory or ".").absolute()
+        program, place = [filled(part, self.places) for part in words], Path(self.system.directory or ".").absolute()
         try:
             environment = {
-                one: filled(str(variables.filled(text, f"environment.{one}")), self.values)
+                one: filled(str(variables.filled(text, f"environment.{one}")), self.places)
                 for one, text in self.system.environment.items()
             }
-            return Command(program, environment, place, self.logs / f"{self.values['group']}{name}.log", key)
+            return Command(program, environment, place, self.logs / f"{self.places.group}{name}.log", key)
         except UserError as problem:
             raise NotStruck(str(problem)) from None
 
@@ -86,11 +86,11 @@ class Job:
         """Brings a fault about: by the command that is declared for it, and a kill by SIGKILL. Raises NotStruck."""
         self.struck.add(fault)
         if fault == "cut":
-            write_json(self.logs / CUT, self.values)
+            write_json(self.logs / CUT, self.places.model_dump())
         if fault in self.system.faults.commands:
             self._run(fault)
         if fault == "kill":  # also what the command left: it would end well, and lose nothing
-            self.command.kill()
+            self.command.kill("")
 
     def mended(self) -> bool:
         """Mends its network; returns False if that was not cut. Raises NotStruck."""
@@ -137,7 +137,7 @@ class Job:
 
     def cpu_seconds(self) -> float:
         """CPU seconds of this trial, after which the next one begins."""
-        total = self.command.session.cpu_seconds()
+        total = self.command.cpu_seconds()
         since, self._counted_s = total - self._counted_s, total
         return since
 
@@ -146,7 +146,7 @@ class Job:
         try:
             self.mended()
         except NotStruck as problem:
-            log.warning("the network of the job %s may still be cut: %s", self.values["group"], problem)
+            log.warning("the network of the job %s may still be cut: %s", self.places.group, problem)
         self.command.end()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -162,21 +162,13 @@ def mend_left(system: JobSettings, logs: Path) -> None:
         file.unlink()
         return
     try:
-        Job(system, _values(file), system.form("ns"), None, logs, struck={"cut"}).mended()
-    except NotStruck as problem:
+        places = Places.model_validate_json(file.read_bytes())
+        Job(system, places, system.form("ns"), None, logs, struck={"cut"}).mended()
+    except (NotStruck, ValidationError) as problem:
+        why = problem if isinstance(problem, NotStruck) else "found no values of places in it"
         raise NotStruck(
-            f"systems.{system.name}: the network is still cut: {problem}; once it is mended by hand, remove {file}"
+            f"systems.{system.name}: the network is still cut: {why}; once it is mended by hand, remove {file}"
         ) from None
-
-
-def _values(file: Path) -> dict[str, str]:
-    """Reads the values of a job's places. Raises NotStruck if they are not there."""
-    values = None
-    with suppress(ValueError):
-        values = json.loads(file.read_text())
-    if isinstance(values, dict) and "group" in values and all(isinstance(one, str) for one in values.values()):
-        return values
-    raise NotStruck("found no values of places in it")
 
 
 @dataclass

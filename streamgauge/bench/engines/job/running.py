@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import Child, Leader
-from streamgauge.bench.engines.processes import Session
+from streamgauge.base.processes import Child
+from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.publish import publisher
 from streamgauge.bench.publish.publisher import LinkFigures
 
@@ -22,10 +22,9 @@ _SHOWN, LAST_LINES = 300, 3
 #: lines in which a stack trace is looked for: its reason is the last one that names an error, as Python and Java do
 TRACE_LINES = 200
 _ERROR = re.compile(r"(Caused by: |Exception in thread \S+ )?[\w.$]*(Error|Exception)\b")
-END_S = 5.0
 
 
-class Command:
+class Command(Led):
     """The user's command in a process session of its own. Raises UserError, with its key, if it cannot be started."""
 
     def __init__(
@@ -36,13 +35,9 @@ class Command:
         # a program is looked for where it runs; a script of its own name would else hide one on PATH
         program = directory / command[0] if "/" in command[0] else Path(command[0])
         try:
-            self._leader = Leader([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
+            super().__init__([str(program), *command[1:]], {**os.environ, **environment}, log, directory)
         except OSError as problem:
             raise UserError(f"{key}: {command[0]} cannot be started in {directory}: {problem.strerror}") from None
-        self.session = Session(self._leader.pid)
-
-    def exit_code(self) -> int | None:
-        return self._leader.poll()
 
     def last_line(self) -> str:
         """The last error that it named; else the last line of its output that begins at the margin."""
@@ -61,15 +56,6 @@ class Command:
         with open(self.log, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
             return log.read().decode(errors="replace")
-
-    def kill(self) -> None:
-        """Ends all its processes as a crash would."""
-        self.session.kill("")
-
-    def end(self) -> None:
-        """Ends all its processes."""
-        self.session.end(END_S)
-        self._leader.wait()
 
 
 class Publishing:

@@ -192,7 +192,7 @@ class JobSettings(System):
     )
 
     @model_validator(mode="after")
-    def _line_of_the_sentinel(self) -> Self:
+    def _keys_that_fit(self) -> Self:
         if (self.format == "line") != isinstance(self.sentinel, str):
             raise ValueError(
                 "sentinel: needed by format line, and by that alone: the line of an event far in the future, such as "
@@ -211,10 +211,6 @@ class JobSettings(System):
             raise ValueError("answer: grace needs sql, and no lateness: it says which events the job drops")
         if self.answer.carried is not None and not self.headers:
             raise ValueError("headers: found false, but answer.carried needs what the headers carry")
-        return self
-
-    @model_validator(mode="after")
-    def _schemas_that_are_kept(self) -> Self:
         check_registry(self.registry, self.format, self.answer.format)
         return self
 
@@ -246,9 +242,8 @@ class JobSettings(System):
         if self.environment:
             yield Reached("program", "environment", ", ".join(self.environment))
         yield Reached("host", "bootstrap", self.bootstrap)
-        for key, value in self.security.items():
-            if key == TOKEN_HOST:
-                yield Reached("host", f"security.{key}", value)
+        if TOKEN_HOST in self.security:
+            yield Reached("host", f"security.{TOKEN_HOST}", self.security[TOKEN_HOST])
         if self.registry is not None:
             yield from self.registry.reached()
         texts = {"security": self.security, "environment": self.environment, **self.commands}
@@ -278,6 +273,10 @@ class JobSettings(System):
     @property
     def striking_s(self) -> Mapping[str, float]:
         return self.faults.longest_s
+
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        counts = [name for name, text in self.environment.items() if text.isdecimal()]
+        return {f"environment.{name}": {"environment": self.environment | {name: str(value)}} for name in counts}
 
     def decides(self, key: str, measurement: str) -> bool:
         return key != "faults" or (measurement == "recovery" and bool(self.faults.commands))

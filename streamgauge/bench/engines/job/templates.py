@@ -11,8 +11,20 @@ from pydantic import AfterValidator, Field, model_validator
 from streamgauge.base.field_types import Model
 from streamgauge.bench.driver.system import Fault
 
-#: places in the commands, the environment and the progress
-PLACES = ("bootstrap", "input", "output", "group", "attempt", "work", "version")
+
+class Places(Model):
+    """Values of the places in the commands, the environment and the progress."""
+
+    bootstrap: str = ""
+    input: str = ""
+    output: str = ""
+    group: str
+    attempt: str = ""
+    work: str = ""
+    version: str = ""
+
+
+PLACES = tuple(Places.model_fields)
 #: seconds within which a command that brings a fault about has to end
 FAULT_S = 60.0
 _PLACE = re.compile(r"\{([a-z]+)\}")
@@ -25,8 +37,9 @@ _SPARED: dict[Fault, str] = {
 }
 
 
-def filled(text: str, values: dict[str, str]) -> str:
+def filled(text: str, places: Places) -> str:
     """The text with its places filled; other braces stay."""
+    values = places.model_dump()
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
 
 

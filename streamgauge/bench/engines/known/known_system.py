@@ -14,7 +14,7 @@ import psutil
 
 from streamgauge.base.processes import Child
 from streamgauge.base.words import counted
-from streamgauge.bench.driver.client import Connection, WireError
+from streamgauge.bench.driver.client import Connection, WireError, of_each
 from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup
 from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
@@ -58,7 +58,7 @@ class KnownSystem(Adapter):
             faults=frozenset({"kill", "cut", "quota"}),
             spared={"restart": "it has no worker", "rescale": "its parallelism is that of its start"},
         )
-        self._restart_s, self._counts = system.restart.seconds, system.commits == "answered"
+        self._restart_s = system.restart.seconds
         self._wired = Wired(
             behaviour,
             delay_s=system.delay.seconds,
@@ -110,7 +110,7 @@ class KnownSystem(Adapter):
         output = "" if process is None else process.end(timeout_s)
         figures: KnownFigures = json.loads(output or "{}")
         self._wired = replace(self._wired, worked_s=figures.get("worked_s", self._wired.worked_s))
-        if self._setup is not None and (self._killed_s or self._counts):
+        if self._setup is not None and (self._killed_s or self._wired.commits_answered):
             with suppress(WireError):
                 figures["check"] = _compared(self._setup)
         return figures
@@ -163,10 +163,7 @@ class KnownSystem(Adapter):
 
 def _compared(setup: TrialSetup) -> Compared:
     """Compares the number of answers with that of events: each event is one answer. Raises WireError."""
-    seen = []
-    for endpoint in setup.endpoints:
-        with Connection(endpoint) as connection:
-            seen.append(connection.observe())
+    seen = of_each(setup.endpoints, "", Connection.observe)
     expected = sum(sum(one["offered"]) - one["partitions"] * (one["state"] == "stopped") for one in seen)
     reported = sum(report["body"]["rows"] for one in seen for report in one["reports"])
     wrong = None if reported == expected else f"output wrong: {counted(reported, 'row')}, {expected} expected"

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,8 @@ from streamgauge.bench.search.behaviour import Behaviour, Process
 
 T = TypeVar("T")
 POLL_S = 0.001
+#: the driver has left if no row has come for so long
+PATIENCE_S = 600.0
 #: for each driver process, the first row of each of its queues that was not taken
 Position = list[list[int]]
 
@@ -126,25 +129,20 @@ class Emitter:
                 epoch.first_ns, epoch.last_ns = epoch.first_ns or now, now
 
 
-def run(
-    wired: Wired, endpoints: list[Endpoint], attempt: str, stop: threading.Event, *, patience_s: float = 600.0
-) -> dict[str, float]:
+def run(wired: Wired, endpoints: list[Endpoint], attempt: str, stop: threading.Event) -> dict[str, float]:
     """Takes part in one trial until it is drained or `stop` is set; returns its figures.
 
-    Raises WireError when the driver leaves, or when no row waits although patience_s has passed since the first row.
+    Raises WireError when the driver leaves.
     """
-    service = Service(wired, endpoints, attempt, patience_s)
-    try:
+    with closing(Service(wired, endpoints, attempt)) as service:
         return service.run(stop)
-    finally:
-        service.close()
 
 
 class Service:
     """The system's part in one trial, from the first row that is not committed on."""
 
-    def __init__(self, wired: Wired, endpoints: list[Endpoint], attempt: str, patience_s: float) -> None:
-        self._wired, self._endpoints, self._attempt, self._patience_s = wired, endpoints, attempt, patience_s
+    def __init__(self, wired: Wired, endpoints: list[Endpoint], attempt: str) -> None:
+        self._wired, self._endpoints, self._attempt = wired, endpoints, attempt
         self._connections = [Connection(endpoint, attempt) for endpoint in endpoints]
         self._clock = self._connections[0].clock_offset()
         self._position: Position = [connection.status()["committed"] for connection in self._connections]
@@ -188,8 +186,8 @@ class Service:
                 idle = True
                 if all(new.finished for new in latest):
                     break
-                if now - last_row > self._patience_s:
-                    raise WireError(f"no row came for {self._patience_s} s")
+                if now - last_row > PATIENCE_S:
+                    raise WireError(f"no row came for {PATIENCE_S} s")
             else:
                 last_row = now
                 process.behaviour = wired.behaviour.on(_cpus(wired))

@@ -70,5 +70,8 @@ class KnownSettings(System):
     def away_s(self) -> Mapping[str, float]:
         return {"kill": self.restart.seconds}
 
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        return {"parallelism": {"parallelism": value}}
+
     def checkpointing(self, interval: Duration) -> Self | None:
         return self.model_copy(update={"checkpoint": interval}) if self.commits == "answered" else None

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamgauge.bench import workloads
-from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.client import of_each
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.engines.spark import queries, real_time
 from streamgauge.bench.engines.spark.connections import options_of, salts_of
@@ -83,9 +83,7 @@ class Application:
             if self._real_time and (isinstance(problem, PySparkException) or said.startswith("[")):
                 return {"unsupported": said}
             raise
-        for endpoint in self._endpoints:
-            with Connection(endpoint, self._attempt) as wire:
-                wire.ready(self._attempt)
+        of_each(self._endpoints, self._attempt, lambda wire: wire.ready(self._attempt))
         return {}
 
     def _started(self, command: dict[str, Any], spec: Spec) -> StreamingQuery:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,7 @@ def run_finite(
     frames that each read everything. work: an empty directory. Spark adds batches without rows where a watermark moved.
     Raises what the engine raises, or TimeoutError.
     """
-    source = work / "source"
-    write_source(batches, source)
-    ends = [0]
-    for table in batches:
-        ends.append(ends[-1] + table.num_rows)
+    ends = [*accumulate((table.num_rows for table in batches), initial=0)]
     wanted = {"spark.sql.streaming.numRecentProgressUpdates": "100000", **(conf or {})}
     if manager := checkpoint_manager(spark):
         wanted["spark.sql.streaming.checkpointFileManagerClass"] = manager
@@ -110,17 +107,11 @@ def run_finite(
 
     with settings(spark, wanted):
         is_shared = one_watermark(spark.conf)
-        schema = spark.read.parquet(str(source)).schema
-        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        result = query([reader.parquet(str(source)) for _ in range(streams)])
-        writer = result.writeStream.foreachBatch(take).outputMode("append")
+        frames = source_of(spark, batches, work / "source", streams)
+        writer = query(frames).writeStream.foreachBatch(take).outputMode("append")
         running = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True).start()
         started.set()
-        try:
-            if not running.awaitTermination(WAIT_SECONDS):
-                raise TimeoutError(f"the query did not end within {WAIT_SECONDS} s")
-        finally:
-            running.stop()
+        wait_for(running)
     reports = [json.loads(report.json) for report in running.recentProgress]
     micro = tuple(_batch(report, seen, ends, streams) for report in reports if ran(report))
     return FiniteRun(micro, is_shared)
@@ -138,14 +129,28 @@ def with_sentinel(rows: pa.Table, event_us: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=rows.schema)
 
 
-def write_source(batches: Sequence[pa.Table], source: Path) -> None:
-    """Writes one file per micro-batch, each a second younger than the one before: Spark takes the oldest first."""
+def wait_for(running: Any) -> None:
+    """Returns once a query has ended by itself. Raises what the engine raises, or TimeoutError."""
+    try:
+        if not running.awaitTermination(WAIT_SECONDS):
+            raise TimeoutError(f"the query did not end within {WAIT_SECONDS} s")
+    finally:
+        running.stop()
+
+
+def source_of(spark: SparkSession, batches: Sequence[pa.Table], source: Path, streams: int = 1) -> list[DataFrame]:
+    """Returns frames that each read everything, a table in each micro-batch, from a new directory.
+
+    It has one file per micro-batch, each a second younger than the one before: Spark takes the oldest first.
+    """
     source.mkdir(parents=True)
     now = time.time()
     for number, table in enumerate(batches):
         path = source / f"{number:06d}.parquet"
         pq.write_table(table, path)
         os.utime(path, (now, now - len(batches) + number))
+    reader = spark.readStream.schema(spark.read.parquet(str(source)).schema).option("maxFilesPerTrigger", 1)
+    return [reader.parquet(str(source)) for _ in range(streams)]
 
 
 def _batch(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.bench.driver.client import Connection
+from streamgauge.bench.driver.client import Connection, of_each
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.engines.spark.progress import ends_of
 from streamgauge.bench.workloads.query import Query
@@ -41,10 +41,7 @@ def runs(spark: SparkSession, query: StreamingQuery) -> bool:
 
 def drain(query: StreamingQuery, endpoints: Sequence[Endpoint], attempt: str) -> None:
     """Waits until the batch has ended that took the last row which was offered."""
-    counts: list[int] = []
-    for endpoint in endpoints:
-        with Connection(endpoint, attempt) as wire:
-            counts += wire.latest().rows
+    counts = [count for latest in of_each(endpoints, attempt, Connection.latest) for count in latest.rows]
     offered = {str(queue): count for queue, count in enumerate(counts)}
     while query.isActive:
         progress = query.lastProgress

@@ -15,6 +15,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay
 from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
+from streamgauge.bench.driver.system import Fault
 from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
@@ -95,6 +96,11 @@ class SparkSettings(System):
         return math.prod(int(number) for number in local.groups() if number) if local else None
 
     @property
+    def is_local(self) -> bool:
+        """False on a cluster, whose executors are no children of ours."""
+        return self.master.startswith("local")
+
+    @property
     def state(self) -> str:
         return "RocksDB" if self.state_store == "rocksdb" else "heap"
 
@@ -104,6 +110,11 @@ class SparkSettings(System):
 
     def located(self, base: Path) -> Self:
         return self.model_copy(update=resolved(base, spark_home=self.spark_home, python=self.python))
+
+    def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
+        """The threads of local[2], or the executors of local-cluster[2,1,1024]."""
+        master, found = re.subn(r"^(local(?:-cluster)?\[)\d+", rf"\g<1>{value}", self.master)
+        return {"master": {"master": master}} if found else {}
 
     def checkpointing(self, interval: Duration) -> Self | None:
         """The settings with micro-batches at that interval, as each one is a checkpoint; None in Real-time Mode."""
@@ -159,6 +170,26 @@ class SparkSettings(System):
     def installed_by(self, versions: Mapping[str, str]) -> str | None:
         version = versions.get("spark")
         return f"make spark-env SPARK={version}" if version and version != _built_in() else None
+
+    @property
+    def spared(self) -> dict[Fault, str]:
+        """Reasons why a trial of it takes no such fault."""
+        spared: dict[Fault, str] = {}
+        if not self.master.startswith("local-cluster"):
+            where = "within its driver" if self.is_local else "on hosts that are not ours"
+            spared["restart"] = f"its executors run {where}"
+        if not self.is_local:
+            spared["cut"] = "its executors reach the driver from other hosts"
+            spared["quota"] = "its executors run on other hosts"
+        if self.mode == "real-time":
+            spared["kill"] = "Real-time Mode keeps the account of its batches in the process that is killed"
+        elif "://" in (self.checkpoints or ""):
+            spared["kill"] = "its checkpoints are not on this host"
+        if not re.match(r"local\[\d", self.master):
+            spared["rescale"] = "its master names no number of threads, as local[2] does"
+        elif "kill" in spared:
+            spared["rescale"] = spared["kill"]
+        return spared
 
     @property
     def foreign(self) -> bool:

@@ -10,20 +10,18 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, NotRequired
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.processes import Leader
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.system import Adapter, Capabilities, Fault, Share, TrialSetup, Unsupported
-from streamgauge.bench.engines.processes import Session
-from streamgauge.bench.engines.shares import Given
+from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup, Unsupported
+from streamgauge.bench.engines.processes import Led
+from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import one_watermark
-from streamgauge.bench.engines.spark.faults import doubled, spared_by
 from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.workloads import Spec, find
@@ -44,7 +42,7 @@ class SparkFigures(SystemFigures):
     rules: NotRequired[Rules]
 
 
-class SparkSystem(Adapter):
+class SparkSystem(InSession):
     """Spark under test (driver/system.py has the methods). Only `alive` and `stop` are thread-safe."""
 
     #: .venv/bin/python -m benchmarks.state measured the bytes, with the state store hdfs
@@ -52,15 +50,12 @@ class SparkSystem(Adapter):
 
     def __init__(self, system: SparkSettings, work: Path) -> None:
         super().__init__(system, work)
-        self._system = system
-        spared = spared_by(system)
+        self._system, spared = system, system.spared
         faults: set[Fault] = {"kill", "restart", "cut", "rescale", "quota"}
         self.capabilities = Capabilities(
             continuous=system.mode == "real-time", pins=True, faults=frozenset(faults - {*spared}), spared=spared
         )
-        self._process: Leader | None = None
-        self._session: Session | None = None
-        self._given = Given(system.cpus)
+        self._session: Led | None = None
         self._control: socket.socket | None = None
         self._lines: IO[str] | None = None
         self._lock = threading.Lock()
@@ -71,6 +66,10 @@ class SparkSystem(Adapter):
         self._setup: TrialSetup | None = None
         self._before: list[EngineBatch] = []  # micro-batches of the trial before the system was killed in it
         system.jars()
+
+    @property
+    def session(self) -> Led | None:
+        return self._session
 
     def rules(self, spec: Spec) -> Rules:
         return self._rules(spec, one_watermark(self._system.conf))
@@ -97,13 +96,12 @@ class SparkSystem(Adapter):
             options = ["--py-files", str(self._library)]
             command = submit.command(self._system, APPLICATION, self._library.parent, options)
             try:
-                self._process = Leader(command, environment, self._log)
+                self._session = Led(command, environment, self._log)
             except OSError as problem:
                 raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
-            self._session = Session(self._process.pid)
             try:
                 self._given.begin(self._session)
-                self._control = self._accept(listener)
+                self._control = self._accept(listener, self._session)
                 self._control.settimeout(START_SECONDS)
                 self._lines = self._control.makefile("rw", encoding="utf-8")
                 if not secrets.compare_digest(str(self._answer().get("secret")), secret):
@@ -170,7 +168,7 @@ class SparkSystem(Adapter):
         figures: SparkFigures = answer.get("figures", {"batches": [], "epochs": 0, "drained": False})
         if self._before:
             figures["batches"] = joined(self._before, figures.get("batches") or ())
-        if self._session is not None and self._system.master.startswith("local"):  # a cluster's executors run elsewhere
+        if self._session is not None and self._system.is_local:
             figures["cpu_seconds"] = round(self._session.cpu_seconds() - self._cpu, 3)
             figures["rss_bytes"] = self._session.peak_rss_bytes()
         if "one_watermark" in answer:
@@ -179,14 +177,6 @@ class SparkSystem(Adapter):
         if self._is_rescaled:
             self.stop()  # the next trial has a process with the threads of the settings
         return figures
-
-    def pin(self) -> None:
-        """Pins all threads of the system to the CPUs that the benchmark names; until then they may compile on any."""
-        if self._system.cpus and self._session is not None:
-            self._session.pin(self._given.cpus)
-
-    def give(self, share: Share | None) -> None:
-        self._given.change(share, self._session)
 
     def strike(self, fault: Fault) -> None:
         """Kills all processes of Spark, or the executors of a cluster within it, which it starts again."""
@@ -209,7 +199,7 @@ class SparkSystem(Adapter):
         self.strike("kill")
         own = self._system
         try:
-            self._system = own.model_copy(update={"master": doubled(own.master)})
+            self._system = own.model_copy(update=own.numbers(2 * (own.workers or 1))["master"])
             self.resume()
         finally:
             self._system, self._is_rescaled = own, True
@@ -217,20 +207,13 @@ class SparkSystem(Adapter):
     def _checkpoint(self, setup: TrialSetup) -> str:
         return f"{(self._system.checkpoints or str(setup.work)).rstrip('/')}/{setup.attempt}"
 
-    def frozen(self) -> AbstractContextManager[None]:
-        """Returns a context in which no process of the system runs on this host."""
-        return nullcontext() if self._session is None else self._session.frozen()
-
     def cpu_seconds(self) -> float | None:
-        """CPU seconds since the system's start; None on a cluster, whose executors are no children of ours."""
-        local = self._session is not None and self._system.master.startswith("local")
-        return self._session.cpu_seconds() if local and self._session is not None else None
+        return super().cpu_seconds() if self._system.is_local else None
 
     def vitals(self) -> dict[str, float]:
         """Returns memory, files, heap of the driver, and state; without memory and files on a cluster."""
         vitals: dict[str, float] = self._ask({"do": "vitals"}, ANSWER_SECONDS).get("vitals", {})
-        local = self._session is not None and self._system.master.startswith("local")
-        return {**vitals, **(self._session.vitals() if local and self._session is not None else {})}
+        return {**vitals, **(super().vitals() if self._system.is_local else {})}
 
     def alive(self) -> bool:
         if time.monotonic() > self._next_look and not self._lock.locked():  # a command under way reports by itself
@@ -238,32 +221,25 @@ class SparkSystem(Adapter):
             answer = self._ask({"do": "state"}, ANSWER_SECONDS)
             if answer.get("failure"):
                 self.failure = f"the query failed: {answer['failure']}"
-        if self.failure is None and (self._process is None or self._process.poll() is not None):
+        if self.failure is None and (self._session is None or self._session.exit_code() is not None):
             self.failure = f"the system died: {self._exit_words() or 'it was not started'}"
         return self.failure is None
 
     def stop(self) -> None:
         self._is_rescaled = False
         if self._lines is not None and self._control is not None:
-            try:
+            with suppress(OSError, ValueError):
                 self._control.settimeout(1.0)
                 self._lines.write('{"do": "exit"}\n')
                 self._lines.flush()
-            except (OSError, ValueError):
-                pass
-            if self._process is not None:
-                try:
-                    self._process.wait(5.0)
-                except subprocess.TimeoutExpired:
-                    pass
+            if self._session is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    self._session.leader.wait(5.0)
             self._control.close()
             self._lines = self._control = None
         if self._session is not None:
             self._session.end()
             self._session = None
-        if self._process is not None:
-            self._process.wait(10.0)
-            self._process = None
         if self._library is not None:
             shutil.rmtree(self._library.parent, ignore_errors=True)
             self._library = None
@@ -272,16 +248,15 @@ class SparkSystem(Adapter):
     def _log(self) -> Path:
         return self._work / "system.log"
 
-    def _accept(self, listener: socket.socket) -> socket.socket:
-        assert self._process is not None
+    def _accept(self, listener: socket.socket, session: Led) -> socket.socket:
         listener.settimeout(0.2)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             try:
                 return listener.accept()[0]
             except TimeoutError:
-                if self._process.poll() is not None:
-                    raise OSError(f"spark-submit ended with code {self._process.returncode}") from None
+                if (code := session.exit_code()) is not None:
+                    raise OSError(f"spark-submit ended with code {code}") from None
         raise OSError(f"no answer within {START_SECONDS:.0f} s")
 
     def _ask(self, command: dict[str, Any], patience_s: float) -> dict[str, Any]:
@@ -307,10 +282,10 @@ class SparkSystem(Adapter):
         return answer
 
     def _exit_words(self) -> str | None:
-        if self._process is None:
+        if self._session is None:
             return None
         try:
-            code = self._process.wait(2.0)  # its connection may close a little before it ends
+            code = self._session.leader.wait(2.0)  # its connection may close a little before it ends
         except subprocess.TimeoutExpired:
             return None
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

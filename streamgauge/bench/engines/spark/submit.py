@@ -75,8 +75,7 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
         count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
         if system.mode == "real-time":  # all its tasks run at once: one slot is for the source
             count = max(1, count - 1)
-        settings |= {"spark.sql.shuffle.partitions": str(count), "spark.driver.host": "127.0.0.1"}
-        settings["spark.driver.bindAddress"] = "127.0.0.1"
-    if cluster := re.fullmatch(r"local-cluster\[(\d+),(\d+),\d+\]", system.master):  # one task for each core of it, too
-        settings["spark.sql.shuffle.partitions"] = str(int(cluster[1]) * int(cluster[2]))
+        settings["spark.sql.shuffle.partitions"] = str(count)
+    elif system.workers is not None:  # a local cluster: one task for each core of it, too
+        settings["spark.sql.shuffle.partitions"] = str(system.workers)
     return settings | driver_address(system.master) | system.conf | {OPTIONS: " ".join(options)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.bench.engines.spark.queries.windows import bounds, exact, latest, micros, watermarked, window
+from streamgauge.bench.engines.spark.queries.windows import WALLS, bounds, exact, latest, micros, watermarked, window
 from streamgauge.bench.workloads import Spec
 
 
@@ -22,5 +22,5 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     return (
         first.groupBy(pairs)
         .agg(F.count("*").alias("groups"), F.sum("value").alias("total"), *latest())
-        .select(*bounds(), "groups", "total", "event_wall", "offered_wall")
+        .select(*bounds(), "groups", "total", *WALLS)
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.bench.engines.spark.queries.windows import bounds, watermarked, window
+from streamgauge.bench.engines.spark.queries.windows import WALLS, bounds, watermarked, window
 from streamgauge.bench.workloads import Spec
 
 
@@ -18,9 +18,7 @@ def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     """Uses dropDuplicates in batch, where Spark refuses dropDuplicatesWithinWatermark."""
     (frame,) = frames
     named = watermarked(frame, spec).select("*", window(spec).alias("window"))
-    flat = named.select(
-        "event_ts", *bounds(), F.col(str(spec.key)).alias("key"), "event_wall", "offered_wall", "sentinel"
-    )
+    flat = named.select("event_ts", *bounds(), F.col(str(spec.key)).alias("key"), *WALLS, "sentinel")
     identity = ["key", "window_start"]
     single = flat.dropDuplicatesWithinWatermark(identity) if frame.isStreaming else flat.dropDuplicates(identity)
-    return single.select("window_start", "window_end", "key", "event_wall", "offered_wall", "sentinel")
+    return single.select("window_start", "window_end", "key", *WALLS, "sentinel")

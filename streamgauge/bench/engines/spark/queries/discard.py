@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from streamgauge.bench.engines.spark.queries.windows import WALLS
 from streamgauge.bench.workloads import Spec
 
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:  # noqa: ARG001 - it asks for no column
     (frame,) = frames
     # a condition on the rows: a query that is empty by its plan would not read them
-    return frame.where("sentinel").select("seq", "event_time", "event_wall", "offered_wall", "sentinel")
+    return frame.where("sentinel").select("seq", "event_time", *WALLS, "sentinel")

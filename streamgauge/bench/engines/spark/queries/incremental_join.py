@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues, ValueState
 
-from streamgauge.bench.engines.spark.queries.windows import marked, watermarked
+from streamgauge.bench.engines.spark.queries.windows import WALLS, marked, watermarked
 from streamgauge.bench.workloads import Spec
 
 WAITING = "waiting array<struct<seq long, at long, event_wall long, offered_wall long>>"
@@ -24,15 +24,9 @@ Element = tuple[int, int, int, int]  # seq, event time in us, event_wall, offere
 
 def query(frames: list[DataFrame], spec: Spec) -> DataFrame:
     (frame,) = frames
-    named = watermarked(frame, spec).select(
-        "event_ts",
-        F.col(str(spec.key)).alias("key"),
-        marked(spec).alias("person"),
-        "seq",
-        F.unix_micros("event_ts").alias("at"),
-        "event_wall",
-        "offered_wall",
-    )
+    key, person = F.col(str(spec.key)).alias("key"), marked(spec).alias("person")
+    at = F.unix_micros("event_ts").alias("at")
+    named = watermarked(frame, spec).select("event_ts", key, person, "seq", at, *WALLS)
     result = RESULT.format(key=dict(frame.dtypes)[str(spec.key)])
     return named.groupBy("key").transformWithState(Join(spec.window_us), result, "Append", "EventTime")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from streamgauge.bench.workloads import Spec
+
+#: the largest wall times among the contributors of a row
+WALLS = ("event_wall", "offered_wall")
 
 
 def watermarked(frame: DataFrame, spec: Spec) -> DataFrame:
@@ -15,6 +18,11 @@ def watermarked(frame: DataFrame, spec: Spec) -> DataFrame:
 
 def window(spec: Spec) -> Column:
     return F.window("event_ts", micros(spec.length_us), micros(spec.step_us), micros(spec.offset_us))
+
+
+def by_window(frame: DataFrame, spec: Spec) -> GroupedData:
+    """The events of each window and key."""
+    return watermarked(frame, spec).groupBy(window(spec).alias("window"), F.col(str(spec.key)).alias("key"))
 
 
 def micros(count: int) -> str:
@@ -27,7 +35,7 @@ def bounds(name: str = "window") -> list[Column]:
 
 def latest() -> list[Column]:
     """The largest wall times among a group's contributors."""
-    return [F.max("event_wall").alias("event_wall"), F.max("offered_wall").alias("offered_wall")]
+    return [F.max(wall).alias(wall) for wall in WALLS]
 
 
 def exact(frame: DataFrame, column: str | None) -> Column:
@@ -59,8 +67,7 @@ def joined_halves(frames: list[DataFrame], spec: Spec, how: str) -> DataFrame:
         *bounds("left_window"),
         F.col("left_key").alias("key"),
         *(f"{side}_{name}" for side in ("left", "right") for name in ("seq", *(["value"] if spec.value else []))),
-        F.greatest("left_event_wall", "right_event_wall").alias("event_wall"),
-        F.greatest("left_offered_wall", "right_offered_wall").alias("offered_wall"),
+        *(F.greatest(f"left_{wall}", f"right_{wall}").alias(wall) for wall in WALLS),
     )
 
 
@@ -76,7 +83,6 @@ def _half(frame: DataFrame, number: int, name: str, spec: Spec) -> DataFrame:
             key.alias(f"{name}_key"),
             F.col("seq").alias(f"{name}_seq"),
             *([F.col(spec.value).alias(f"{name}_value")] if spec.value else []),
-            F.col("event_wall").alias(f"{name}_event_wall"),
-            F.col("offered_wall").alias(f"{name}_offered_wall"),
+            *(F.col(wall).alias(f"{name}_{wall}") for wall in WALLS),
         )
     )

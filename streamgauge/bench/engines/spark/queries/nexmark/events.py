@@ -8,10 +8,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from streamgauge.base.schemas import NEXMARK_IDS
-from streamgauge.bench.engines.spark.queries.windows import micros, watermarked
+from streamgauge.bench.engines.spark.queries.windows import WALLS, micros, watermarked
 from streamgauge.bench.workloads import Spec
 
-WALLS = ("event_wall", "offered_wall")
 DAY = "yyyy-MM-dd"
 MINUTE = "HH:mm"
 #: bounds of the three ranks of prices in q15 to q17: below the first, from the first on, from the second on
@@ -65,9 +64,9 @@ def latest_of(*prefixes: str) -> list[Column]:
     return [F.greatest(*(F.col(f"{prefix}_{wall}") for prefix in prefixes)).alias(wall) for wall in WALLS]
 
 
-def euros(price: str = "price") -> Column:
+def euros() -> Column:
     """The price in euros, in whole numbers as in Beam."""
-    return F.expr(f"{price} * 89 div 100")
+    return F.expr("price * 89 div 100")
 
 
 def per_rank(of: Column | None = None) -> list[Column]:

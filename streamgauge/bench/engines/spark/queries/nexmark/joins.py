@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.bench.engines.spark.queries.nexmark.events import WALLS, latest_of, near, renamed, timed
+from streamgauge.bench.engines.spark.queries.nexmark.events import latest_of, near, renamed, timed
+from streamgauge.bench.engines.spark.queries.windows import WALLS
 from streamgauge.bench.workloads import Spec
 
 CATEGORY = 10

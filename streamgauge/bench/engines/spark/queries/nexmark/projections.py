@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.bench.engines.spark.queries.nexmark.events import DAY, MINUTE, WALLS, bids, euros
+from streamgauge.bench.engines.spark.queries.nexmark.events import DAY, MINUTE, bids, euros
+from streamgauge.bench.engines.spark.queries.windows import WALLS
 from streamgauge.bench.workloads import Spec
 
 SKIP = 123  # of q2

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from streamgauge.bench.engines.spark.queries.nexmark.events import DAY, RANKS, WALLS, bids, row_of, timed
+from streamgauge.bench.engines.spark.queries.nexmark.events import DAY, RANKS, bids, row_of, timed
+from streamgauge.bench.engines.spark.queries.windows import WALLS
 from streamgauge.bench.workloads import Spec
 
 WALLS_DDL = ", event_wall long, offered_wall long"

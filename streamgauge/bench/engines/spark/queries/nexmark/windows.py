@@ -8,14 +8,13 @@ from pyspark.sql import functions as F
 from streamgauge.bench.engines.spark.queries.nexmark.events import (
     DAY,
     MINUTE,
-    WALLS,
     distinct,
     joinable,
     latest_of,
     some_time,
     timed,
 )
-from streamgauge.bench.engines.spark.queries.windows import bounds, latest, micros, window
+from streamgauge.bench.engines.spark.queries.windows import WALLS, bounds, latest, micros, window
 from streamgauge.bench.workloads import Spec
 
 CLOSING = "interval 1 day"
