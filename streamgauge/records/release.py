@@ -47,6 +47,10 @@ class Repetition(Line):
     claim: str = ""  # of a ladder's rate: proven, estimated …
 
     @property
+    def is_sound(self) -> bool:
+        return not self.void and not self.wrong
+
+    @property
     def text(self) -> str:
         """The figures in one line, with an outcome that leaves some out, or why they do not count."""
         figures = [f"{with_mark(metric, self.claim)} {value:.4g}" for metric, value in self.values.items()]

@@ -12,6 +12,7 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log
 from streamgauge.bench.compare import gate_rules
+from streamgauge.bench.compare.release_rules import sides
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.measured import Measured
@@ -107,7 +108,7 @@ class Measuring:
         number = self._pairs.last + 1
         still_open = {one.cell for one in series if one.state != "passed"}
         for cell in self._cells:
-            for side in gate_rules.sides(number) if _name(cell) in still_open else ():
+            for side in sides(number) if _name(cell) in still_open else ():
                 for _ in range(_TRIES):
                     one = self._repetition(cell, side, number, token)
                     self._pairs.add(one)

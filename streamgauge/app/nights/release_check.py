@@ -168,7 +168,7 @@ class _Check:
         if any(one.wrong and one.side == "candidate" for one in ours):
             return
         for number in range(first, first + count):
-            for side in release_rules.sides(number, ladder=ladder):
+            for side in release_rules.sides(number) if ladder else release_rules.TURNS:
                 one = self._repetition(pair, side, number, token, ladder=ladder)
                 self.repetitions.append(one)
                 one.append(self.directory / REPETITIONS)
@@ -324,7 +324,7 @@ class _Check:
                 one
                 for one in self.repetitions
                 if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
-                and not one.void and not one.wrong and metric in one.values
+                and one.is_sound and metric in one.values
             ]  # fmt: skip
             values = [one.values[metric] for one in ours]
             if values:

@@ -16,7 +16,7 @@ from itertools import pairwise, product
 from typing import Literal
 
 from streamgauge.base.words import counted
-from streamgauge.bench.compare.release_rules import Release
+from streamgauge.bench.compare.release_rules import Release, log_ratios
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import Acceptance, GateRepetition, GateSeries
 from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side, State
@@ -29,20 +29,10 @@ ERROR = 0.05
 NAMES: dict[Side, str] = {"baseline": "base", "candidate": "head"}
 
 
-def sides(number: int) -> tuple[Side, ...]:
-    """The sides of a pair in their order: A B, B A, A B …, so that a drift of the machine meets both alike."""
-    return tuple(NAMES)[:: 1 if number % 2 else -1]
-
-
 def slowdowns(repetitions: Iterable[Repetition], cell: str, metric: str) -> list[float]:
     """Logarithms of what the head costs over what the base costs, of each sound pair."""
-    rounds: dict[int, dict[Side, float]] = {}
-    for one in repetitions:
-        if one.cell == cell and not one.void and not one.wrong and one.values.get(metric, 0) > 0:
-            rounds.setdefault(one.round, {})[one.side] = one.values[metric]
     sign = -1 if metric == GATE_SPEED else 1
-    pairs = [both for _, both in sorted(rounds.items()) if len(both) == 2]
-    return [sign * math.log(both["candidate"] / both["baseline"]) for both in pairs]
+    return [sign * one for one in log_ratios((one for one in repetitions if one.cell == cell), metric)]
 
 
 def judged(

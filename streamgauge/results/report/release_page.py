@@ -111,7 +111,7 @@ def _chart(metric: str, repetitions: list[Repetition]) -> Chart:
     shown = [one for one in repetitions if one.ladder == (metric == RELEASE_RATE)]
     traces: list[Trace] = []
     for nth, side in enumerate(TURNS):
-        ours = [one for one in shown if one.side == side and not one.void and not one.wrong]
+        ours = [one for one in shown if one.side == side and one.is_sound]
         marker = {"symbol": SYMBOLS[nth], "size": 9}
         x, y = [one.round for one in ours], [one.values.get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
