@@ -85,6 +85,14 @@ class JudgedSeries(Part):
         """The cell and the metric, with the mark of a rate that is not proven."""
         return f"{self.cell} {with_mark(self.metric, self.claim)}"
 
+    @property
+    def figures(self) -> str:
+        """The ratio with its interval, and the tolerance; empty without a ratio."""
+        if self.ratio is None or self.interval is None:
+            return ""
+        low, high = self.interval
+        return f"ratio {self.ratio:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * self.tolerance:g} %"
+
 
 class Beside(Part):
     """A figure of both sides, each from one measurement of it. It decides nothing, as they were not in turns."""

@@ -35,6 +35,7 @@ def gate(
     """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.gate import verdict
     from streamgauge.app.gate.repository import Repository
+    from streamgauge.bench.compare.forms import sentence
     from streamgauge.streams.sources import topics
 
     benchmark = config.load(file)
@@ -59,7 +60,7 @@ def gate(
     if as_json:
         typer.echo(json.dumps(check.to_json()))
     else:
-        for line in verdict.lines_of(check):
-            typer.echo(line)
+        typer.echo(check.line)
+        typer.echo(sentence(check))
         typer.echo(f"comment: {output / verdict.COMMENT}")
     raise typer.Exit(check.exit_code)

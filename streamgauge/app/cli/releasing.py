@@ -38,7 +38,7 @@ def release_check(
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.nights import release_check
-    from streamgauge.bench.compare import release_forms
+    from streamgauge.bench.compare import forms
     from streamgauge.bench.measure import timing
     from streamgauge.results import index
     from streamgauge.results.report.release_page import build
@@ -67,7 +67,7 @@ def release_check(
         _show(outcome)
         typer.echo(f"page: {page}")
         typer.echo(f"manifest: {directory / release_check.MANIFEST}")
-    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
+    for target, form in ((junit, forms.as_junit), (markdown, forms.as_markdown)):
         if target is not None:
             try:
                 target.write_text(form(outcome), encoding="utf-8")
@@ -90,13 +90,11 @@ def _show(check: ReleaseCheck) -> None:
 
 
 def _beside(one: JudgedSeries) -> str:
-    if one.ratio is None or one.interval is None:
+    if not one.figures:
         return one.reason
-    low, high = one.interval
     limits = [
         f"{name} {100 * value:.1f} %"
         for name, value in (("noise floor", one.noise_floor), ("detectable", one.detectable_effect))
         if value is not None
     ]
-    figures = [f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one.tolerance:g} %", *limits]
-    return f"{', '.join(figures)}, {one.n_baseline} and {counted(one.n_candidate, 'value')}"
+    return f"{', '.join([one.figures, *limits])}, {one.n_baseline} and {counted(one.n_candidate, 'value')}"

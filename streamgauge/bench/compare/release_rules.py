@@ -111,12 +111,9 @@ def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
         return Reason("answer", "note", what, f"{new.status} with both: {new.why}")
     if (old.rows, old.hash) == (new.rows, new.hash):
         return None
-    sizes = (
-        f"{old.rows} → {counted(new.rows or 0, 'row')}"
-        if old.rows != new.rows
-        else f"{counted(new.rows or 0, 'row')}, with other values"
-    )
-    return Reason("answer", "failed", what, sizes)
+    rows = counted(new.rows or 0, "row")
+    why = f"{rows}, with other values" if old.rows == new.rows else f"{old.rows} → {rows}"
+    return Reason("answer", "failed", what, why)
 
 
 def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[FeatureAbility]) -> list[Reason]:
@@ -132,10 +129,7 @@ def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[Feature
 
 
 def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
-    """Reasons for outputs that were wrong while measuring.
-
-    The candidate's are no-go; the baseline's leave nothing to compare with.
-    """
+    """Reasons for outputs that were wrong: the candidate's are no-go; the baseline's leave nothing to compare with."""
     reasons = {}
     for one in repetitions:
         if one.wrong:
@@ -297,7 +291,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
 def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
     """True if, of these sides' repetitions, at most half ended because the system fell behind."""
     ours = [one.outcome != "unsustainable" for one in repetitions if one.side in sides]
-    return not ours or 2 * sum(ours) >= len(ours)
+    return 2 * sum(ours) >= len(ours)
 
 
 def _judged(comparison: Comparison, tolerance: float) -> tuple[State, str]:
