@@ -50,10 +50,9 @@ def gate(
     store = checked(benchmark, artifacts, systems=())  # those of the file may not be built here
     output = asked.output
     benchmark = topics.in_run(benchmark, output)
-    experiments = (experiment.name for experiment in benchmark.experiments)
     began, budget_s = time.monotonic(), 60 * settings.minutes
     with (
-        prepared(benchmark, store, output, *experiments, step="gate", scope={}),
+        prepared(benchmark, store, output, step="gate", scope={}),
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)

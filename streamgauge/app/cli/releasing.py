@@ -18,8 +18,6 @@ from streamgauge.base.places import as_user_error
 from streamgauge.base.words import counted
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
-EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
-
 
 @app.command("release-check", cls=VerdictCommand)
 def release_check(
@@ -38,7 +36,7 @@ def release_check(
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.nights import release_check
-    from streamgauge.bench.compare import forms
+    from streamgauge.bench.compare import forms, gate_rules
     from streamgauge.bench.measure import timing
     from streamgauge.results import index
     from streamgauge.results.report.release_page import build
@@ -52,10 +50,9 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, directory)
-    experiments = (experiment.name for experiment in benchmark.experiments)
     expected_s, takes = timing.release_seconds(benchmark, timing.USUAL), timing.release_summary(benchmark)
     with (
-        prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
+        prepared(benchmark, store, directory, step="release-check", scope={}),
         workplace.progress("release check", expected_s, takes),
     ):
         outcome = release_check.run(benchmark, store, baseline, candidate, directory)
@@ -73,7 +70,7 @@ def release_check(
                 target.write_text(form(outcome), encoding="utf-8")
             except OSError as problem:
                 raise as_user_error(problem, target) from None
-    raise typer.Exit(EXITS[outcome.verdict])
+    raise typer.Exit(gate_rules.exit_code(outcome.verdict, "fail"))
 
 
 def _show(check: ReleaseCheck) -> None:
