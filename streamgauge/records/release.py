@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from streamgauge.base.environment import Environment, Machine, Software
 from streamgauge.records.answers import AnswerLine
-from streamgauge.records.claim import mark_of
+from streamgauge.records.claim import with_mark
 from streamgauge.records.record import Line, Part, Record
 from streamgauge.records.spread import Spread
 
@@ -15,11 +15,6 @@ Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
 ReasonKind = Literal["answer", "capability", "output", "performance", "settings"]
 State = Literal["passed", "failed", "open", "note"]
-
-
-def with_mark(metric: str, claim: str) -> str:
-    """A metric's name, with the mark of a rate that is not proven."""
-    return f"{metric} ({mark_of(claim)})" if mark_of(claim) else metric
 
 
 @dataclass(frozen=True)

@@ -56,12 +56,8 @@ def _judged(one: Series) -> list[Judgement]:
 
 def _same(one: Series, judged: Judgement) -> list[Judgement]:
     """Judgements of the same change: a change moves by less than the shortest level."""
-    place = _place(one, judged)
-    return [other for other in _judged(one) if abs(_place(one, other) - place) < SEGMENT]
-
-
-def _place(one: Series, judged: Judgement) -> int:
-    return sum(point.at < judged.changed_at for point in one.sound)
+    place = one.place_of(judged.changed_at)
+    return [other for other in _judged(one) if abs(one.place_of(other.changed_at) - place) < SEGMENT]
 
 
 def id_of(one: Series, judged: Judgement) -> str:
@@ -73,7 +69,7 @@ def id_of(one: Series, judged: Judgement) -> str:
 def text_of(one: Series, judged: Judgement, runs: Path) -> str:
     """Text of an issue in Markdown; its first line is the title. runs: where each run has kept its benchmark."""
     assert isinstance(judged.evidence, Rerun)
-    change, place = judged.evidence.change, _place(one, judged)
+    change, place = judged.evidence.change, one.place_of(judged.changed_at)
     before, after = one.sound[place - 1], one.sound[place]
     what = f"{one.head.metric} of {one.head.benchmark} {one.subject.name}"
     rows = {

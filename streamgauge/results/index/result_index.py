@@ -19,8 +19,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, UserError
+from streamgauge.bench.answers import functional
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, REPLACED
+from streamgauge.records.claim import with_mark
 from streamgauge.records.judgement import LOOK, Judgement, Look, SelfTest
 from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
@@ -167,6 +169,16 @@ class History:
     @classmethod
     def of(cls, index: Index, head: SeriesHead) -> Self:
         return cls(head, index.history(head.key), index.judged(head.key))
+
+    @property
+    def name(self) -> str:
+        """Names of what it measures, with the mark of a latest figure in doubt."""
+        return with_mark(self.head.text, self.sound[-1].claim if self.sound else "")
+
+    @property
+    def is_output(self) -> bool:
+        """True if the series describes a query's answer, where any difference is an error at once."""
+        return functional.is_output(self.head.metric)
 
     @property
     def sound(self) -> list[Point]:

@@ -9,7 +9,8 @@ from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.bench.compare.release_rules import TURNS, grouped
 from streamgauge.config import RELEASE_RATE
-from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, with_mark
+from streamgauge.records.claim import with_mark
+from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Outcome, Section, State, Table, Text, attempt
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
