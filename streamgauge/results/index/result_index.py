@@ -31,13 +31,17 @@ from streamgauge.results.index.database import judgements, points, series
 
 Row = dict[str, Any]
 log = logging.getLogger("streamgauge")
-_POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
+_POINT = ("run_id", "at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
 
 
 def series_key(result: Result) -> str:
     """Hash (16 hex digits) of what is measured and the machine: machines of two kinds never share a baseline."""
-    machine = canonical(results.identity(result.machine))
-    return _hash_of({**results.measured(result), "machine": machine})
+    return str(_series(result)["key"])
+
+
+def _series(result: Result) -> Row:
+    row = {**results.measured(result), "machine": canonical(results.identity(result.machine))}
+    return {"key": _hash_of(row), **row}
 
 
 def _hash_of(row: Row) -> str:
@@ -83,28 +87,10 @@ class Index:
             if line not in self.problems:
                 self.problems.append(line)
                 log.warning("%s; it was left out", line)
-        keys = [series_key(result) for _, result in figures]
-        lines = {
-            key: {
-                "key": key,
-                **results.measured(result),
-                "machine": canonical(results.identity(result.machine)),
-            }
-            for key, (_, result) in zip(keys, figures, strict=True)
-        }
-        _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
-        rows = [
-            _with_crc32(
-                {
-                    "run_id": result.run_id,
-                    "number": number,
-                    "series_key": key,
-                    "software": canonical(results.attributes(result)),
-                    **_figure({name: vars(result)[name] for name in _POINT}),
-                }
-            )
-            for key, (number, result) in zip(keys, figures, strict=True)
-        ]
+        heads = [_series(result) for _, result in figures]
+        by_key = {head["key"]: head for head in heads}
+        _insert(connection, series, [by_key[key] for key in sorted(by_key)])
+        rows = [_point(head["key"], number, one) for head, (number, one) in zip(heads, figures, strict=True)]
         _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
         added = _insert(connection, points, rows)
         for row in rows:
@@ -297,12 +283,14 @@ def _checksum(row: Row) -> str:
     return f"{zlib.crc32(canonical(same).encode()):08x}"
 
 
-def _figure(point: Row) -> Row:
-    """A point with None for NaN and infinity, which databases treat differently; without a value it is void."""
+def _point(key: str, number: int, result: Result) -> Row:
+    """A figure's row, with None for NaN and infinity, which databases treat differently; without a value it is void."""
+    point: Row = {"number": number, "series_key": key, "software": canonical(results.attributes(result))}
+    point |= {name: getattr(result, name) for name in _POINT}
     lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
     if "value" in lost:
         point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is not a finite number"}
-    return {**point, **dict.fromkeys(lost)}
+    return _with_crc32({**point, **dict.fromkeys(lost)})
 
 
 def _judgement(number: int, one: Judgement) -> Row:
