@@ -20,7 +20,6 @@ from streamgauge.records.judgement import Judgement, Rerun
 from streamgauge.records.night import ISSUES
 from streamgauge.records.series import Point
 from streamgauge.stats.changes import SEGMENT
-from streamgauge.stats.outcomes import Comparison
 
 _TITLES = {
     "regression": "Regression: ",
@@ -92,13 +91,10 @@ def text_of(one: Series, judged: Judgement, runs: Path) -> str:
 
 
 def _rerun(evidence: Rerun) -> str:
-    if evidence.comparison is None:
+    if (compared := evidence.comparison) is None:
         return f"none: {evidence.why}"
-    return f"{_interval(evidence.comparison.ratio - 1, _relative(evidence.comparison))} against {evidence.against}"
-
-
-def _relative(comparison: Comparison) -> tuple[float, float] | None:
-    return None if comparison.interval is None else (comparison.interval[0] - 1, comparison.interval[1] - 1)
+    interval = compared.interval and (compared.interval[0] - 1, compared.interval[1] - 1)
+    return f"{_interval(compared.ratio - 1, interval)} against {evidence.against}"
 
 
 def _interval(value: float, interval: tuple[float, float] | None) -> str:
