@@ -96,7 +96,7 @@ def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[Da
 
 
 def judgement_of(values: Mapping[str, Any]) -> Judgement:
-    """A judgement from its fields. Raises ValueError."""
+    """A judgement from its fields, beside which there may be others. Raises ValueError."""
     judgement: Judgement = _adapter(Judgement).validate_python(values)
     return judgement
 

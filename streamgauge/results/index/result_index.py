@@ -130,13 +130,13 @@ class Index:
         """Judgements, oldest first, without the looks of nights. Raises Damaged."""
         with database.transaction(self.engine) as connection, _reading(connection):
             query = _judgements(key).where(judgements.c.outcome != LOOK)
-            return [_judgement_of(row) for row in _rows(connection, query)]
+            return [results.judgement_of(row) for row in _rows(connection, query)]
 
     def looks(self) -> dict[str, tuple[str, Look]]:
         """The newest look of a night at each series, by its key, and its time. Raises Damaged."""
         with database.transaction(self.engine) as connection, _reading(connection):
             rows = _rows(connection, _judgements().where(judgements.c.outcome == LOOK))
-            newest = [_judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
+            newest = [results.judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
         return {one.series_key: (one.changed_at, one.evidence) for one in newest if isinstance(one.evidence, Look)}
 
     def _all(self, query: Select[Any]) -> list[Row]:
@@ -296,11 +296,6 @@ def _point(key: str, number: int, result: Result) -> Row:
 def _judgement(number: int, one: Judgement) -> Row:
     fields = {name: value for name, value in vars(one).items() if name != "version"}
     return _with_crc32({**fields, "number": number, "evidence": canonical(one.evidence)})
-
-
-def _judgement_of(row: Row) -> Judgement:
-    """The record of a row. Raises ValueError."""
-    return results.judgement_of({name: value for name, value in row.items() if name != "number"})
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:
