@@ -310,7 +310,7 @@ def checked(benchmark: config.Benchmark, artifacts: Path, systems: Collection[st
 def prepared(
     benchmark: config.Benchmark, store: Store, run: Path, *experiments: str, step: str, scope: dict[str, str]
 ) -> Iterator[None]:
-    """Builds missing streams, of all experiments if none is named; pushes metrics to the benchmark's sinks meanwhile.
+    """Builds missing streams, by default of all experiments; pushes metrics to the sinks while the block runs.
 
     The run's records name the streams that it uses, and the step that the block is, so that gc keeps both the streams
     and the step's working files while it is in progress. Raises UserError while another process has that run.

@@ -15,7 +15,7 @@ _MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️", "go
 #: characters from the left end to the right end of a picture
 _WIDTH = 61
 #: kind, subjects, state and explanation
-Case = tuple[str, str, str, str]
+_Case = tuple[str, str, str, str]
 
 
 def as_junit(check: ReleaseCheck | GateCheck, title: str = "release check", *, warns: bool = False) -> str:
@@ -91,7 +91,7 @@ def percent(one: GateSeries) -> str:
     return f"{100 * (one.ratio - 1):+.1f} % ({100 * (low - 1):+.1f} to {100 * (high - 1):+.1f})"
 
 
-def _cases(check: ReleaseCheck | GateCheck) -> Iterator[Case]:
+def _cases(check: ReleaseCheck | GateCheck) -> Iterator[_Case]:
     """Yields a case for each reason, which is said once, and for each series."""
     for reason in grouped(check.reasons):
         yield reason.kind, reason.what, reason.state, reason.why
@@ -101,7 +101,7 @@ def _cases(check: ReleaseCheck | GateCheck) -> Iterator[Case]:
         yield "beside", f"{figure.cell} {figure.metric}", "note", figure.text
 
 
-def _table(cases: Iterable[Case]) -> list[str]:
+def _table(cases: Iterable[_Case]) -> list[str]:
     rows = (f"| {_MARKS[state]} | {_cell(f'{kind}: {what}')} | {_cell(why)} |" for kind, what, state, why in cases)
     return ["| | what | why |", "|---|---|---|", *rows]
 
