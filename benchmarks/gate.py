@@ -28,6 +28,7 @@ from rich.table import Table
 
 from benchmarks.search import as_markdown
 from streamgauge.bench.compare import gate_rules
+from streamgauge.bench.compare.release_rules import sides
 from streamgauge.bench.measure.speed import measured_step, speed_of
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.bench.search.ladder import warm_up
@@ -95,7 +96,7 @@ def speeds(behaviour: Behaviour, slower: float, seed: int) -> Iterator[tuple[int
     )
     held = 0
     for number in count(1):
-        for side in gate_rules.sides(number):
+        for side in sides(number):
             system, own = (behaviour, 1) if side == "baseline" else (head, 2)
             speed, held = speed_in(system, 1000 * seed + own, number, held)
             yield number, side, speed
@@ -105,7 +106,7 @@ def cpu_times(between: float, slower: float, seed: int) -> Iterator[tuple[int, S
     """Yields the CPU times per event of fresh processes, likewise."""
     random, drift = np.random.default_rng(seed), 0.0
     for number in count(1):
-        for side in gate_rules.sides(number):
+        for side in sides(number):
             drift += DRIFT
             cost = 1 + slower if side == "candidate" else 1.0
             yield number, side, cost * math.exp(drift + random.normal(0, between))

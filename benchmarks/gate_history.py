@@ -27,7 +27,7 @@ import yaml
 
 from streamgauge.app.gate.pairs import RECORD, REPETITIONS
 from streamgauge.app.services.broker import Broker
-from streamgauge.bench.compare.gate_forms import percent
+from streamgauge.bench.compare.forms import percent
 from streamgauge.config.gate import GATE_CPU
 from streamgauge.records.gate import GateCheck, GateRepetition
 

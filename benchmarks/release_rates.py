@@ -65,7 +65,7 @@ def release_checks(checks: int, pairs: int, item: tuple[Behaviour, float]) -> Ga
         for number in range(1, 2 * pairs + 1):
             if number == pairs + 1 and series(known, tolerance)[0].state == "passed":
                 break
-            for side in sides(number, ladder=True):
+            for side in sides(number):
                 system, seed = (slower, 2) if side == "candidate" else (behaviour, 1)
                 rate = calibrate(system, settings, 1, 1000 * check + 10 * number + seed).searches[0].rate_events_per_s
                 known.append(Repetition(cell="e.w", side=side, round=number, values={RELEASE_RATE: rate}, ladder=True))

@@ -14,6 +14,11 @@ def mark_of(kind: str) -> str:
     return kind if kind in ("at least", "estimated", "not settled", "not sustained") else ""
 
 
+def with_mark(name: str, kind: str) -> str:
+    """A name, with the mark of a figure in doubt."""
+    return f"{name} ({mark_of(kind)})" if mark_of(kind) else name
+
+
 class Claim(Part):
     """Claim about a rate: a figure only where one is allowed, and the sentence that explains it."""
 

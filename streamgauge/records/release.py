@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from streamgauge.base.environment import Environment, Machine, Software
 from streamgauge.records.answers import AnswerLine
-from streamgauge.records.claim import mark_of
+from streamgauge.records.claim import with_mark
 from streamgauge.records.record import Line, Part, Record
 from streamgauge.records.spread import Spread
 
@@ -15,11 +15,6 @@ Decision = Literal["go", "no-go", "inconclusive"]
 Side = Literal["baseline", "candidate", "control"]
 ReasonKind = Literal["answer", "capability", "output", "performance", "settings"]
 State = Literal["passed", "failed", "open", "note"]
-
-
-def with_mark(metric: str, claim: str) -> str:
-    """A metric's name, with the mark of a rate that is not proven."""
-    return f"{metric} ({mark_of(claim)})" if mark_of(claim) else metric
 
 
 @dataclass(frozen=True)
@@ -45,6 +40,10 @@ class Repetition(Line):
     compared: bool = True
     ladder: bool = False  # True: its value is the rate of its ladder; False: figures at the fixed rate
     claim: str = ""  # of a ladder's rate: proven, estimated …
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.void and not self.wrong
 
     @property
     def text(self) -> str:
@@ -80,6 +79,14 @@ class JudgedSeries(Part):
     def name(self) -> str:
         """The cell and the metric, with the mark of a rate that is not proven."""
         return f"{self.cell} {with_mark(self.metric, self.claim)}"
+
+    @property
+    def figures(self) -> str:
+        """The ratio with its interval, and the tolerance; empty without a ratio."""
+        if self.ratio is None or self.interval is None:
+            return ""
+        low, high = self.interval
+        return f"ratio {self.ratio:.3f} ({low:.3f} to {high:.3f}), tolerance {100 * self.tolerance:g} %"
 
 
 class Beside(Part):

@@ -20,7 +20,7 @@ from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_forms import as_markdown
+from streamgauge.bench.compare.forms import as_markdown
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun

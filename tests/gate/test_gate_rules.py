@@ -12,8 +12,7 @@ import pytest
 from streamgauge.base.environment import Environment
 from streamgauge.base.errors import UserError
 from streamgauge.bench.compare import gate_rules
-from streamgauge.bench.compare.gate_forms import as_comment
-from streamgauge.bench.compare.release_forms import as_junit
+from streamgauge.bench.compare.forms import as_comment, as_junit
 from streamgauge.bench.compare.release_rules import decide
 from streamgauge.config import parse
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate, accepted_in

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from streamgauge.bench.compare import release_forms
+from streamgauge.bench.compare import forms
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.release import Reason
 from tests.example_release import CHECK
 
 
 def test_junit_has_a_case_for_each_reason_and_each_series_and_the_verdict() -> None:
-    suite = ElementTree.fromstring(release_forms.as_junit(CHECK))
+    suite = ElementTree.fromstring(forms.as_junit(CHECK))
     assert suite.attrib == {
         "name": "release check: spark <4.3> against spark-4.2", "tests": "6", "failures": "2", "skipped": "2",
     }  # fmt: skip
@@ -31,11 +31,11 @@ def test_junit_has_a_case_for_each_reason_and_each_series_and_the_verdict() -> N
 def test_only_go_passes_a_pipeline() -> None:
     for verdict, failures in (("go", "0"), ("inconclusive", "1")):
         check = CHECK.model_copy(update={"verdict": verdict, "reasons": (), "series": ()})
-        assert ElementTree.fromstring(release_forms.as_junit(check)).get("failures") == failures
+        assert ElementTree.fromstring(forms.as_junit(check)).get("failures") == failures
 
 
 def test_markdown_is_a_table_whose_cells_cannot_break_it() -> None:
-    assert release_forms.as_markdown(CHECK).splitlines() == [
+    assert forms.as_markdown(CHECK).splitlines() == [
         "## Release check: no-go", "", "no-go: q5 answers differently", "", "| | what | why |", "|---|---|---|",
         r"| ❌ | answer: q5 batch | hash a \| b differs |",
         "| ❓ | capability: q7 | not asked |",
@@ -49,8 +49,8 @@ def test_a_reason_that_many_share_is_said_once() -> None:
     alike = tuple(Reason("answer", "failed", f"q{n} batch", "no answer") for n in range(3))
     check = CHECK.model_copy(update={"reasons": alike, "series": ()})
     shared = "3 × (q0 batch, q1 batch, q2 batch)"
-    assert release_forms.as_markdown(check).splitlines()[6:] == [f"| ❌ | answer: {shared} | no answer |"]
-    first, verdict = ElementTree.fromstring(release_forms.as_junit(check))
+    assert forms.as_markdown(check).splitlines()[6:] == [f"| ❌ | answer: {shared} | no answer |"]
+    first, verdict = ElementTree.fromstring(forms.as_junit(check))
     assert (first.get("name"), verdict.get("classname")) == (shared, "verdict")
 
 
@@ -58,8 +58,8 @@ def test_a_rate_that_is_not_proven_bears_its_mark() -> None:
     (one, _) = CHECK.series
     rate = one.model_copy(update={"metric": RELEASE_RATE, "claim": "estimated"})
     check = CHECK.model_copy(update={"series": (rate,)})
-    assert f"series: late5.bids {RELEASE_RATE} (estimated)" in release_forms.as_markdown(check)
-    names = [case.get("name") for case in ElementTree.fromstring(release_forms.as_junit(check))]
+    assert f"series: late5.bids {RELEASE_RATE} (estimated)" in forms.as_markdown(check)
+    names = [case.get("name") for case in ElementTree.fromstring(forms.as_junit(check))]
     assert f"late5.bids {RELEASE_RATE} (estimated)" in names
     proven = check.model_copy(update={"series": (rate.model_copy(update={"claim": "proven"}),)})
-    assert "(proven)" not in release_forms.as_markdown(proven)
+    assert "(proven)" not in forms.as_markdown(proven)

@@ -35,6 +35,7 @@ def gate(
     """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.gate import verdict
     from streamgauge.app.gate.repository import Repository
+    from streamgauge.bench.compare.forms import sentence
     from streamgauge.streams.sources import topics
 
     benchmark = config.load(file)
@@ -49,17 +50,16 @@ def gate(
     store = checked(benchmark, artifacts, systems=())  # those of the file may not be built here
     output = asked.output
     benchmark = topics.in_run(benchmark, output)
-    experiments = (experiment.name for experiment in benchmark.experiments)
     began, budget_s = time.monotonic(), 60 * settings.minutes
     with (
-        prepared(benchmark, store, output, *experiments, step="gate", scope={}),
+        prepared(benchmark, store, output, step="gate", scope={}),
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)
     if as_json:
         typer.echo(json.dumps(check.to_json()))
     else:
-        for line in verdict.lines_of(check):
-            typer.echo(line)
+        typer.echo(check.line)
+        typer.echo(sentence(check))
         typer.echo(f"comment: {output / verdict.COMMENT}")
     raise typer.Exit(check.exit_code)

@@ -310,7 +310,7 @@ def checked(benchmark: config.Benchmark, artifacts: Path, systems: Collection[st
 def prepared(
     benchmark: config.Benchmark, store: Store, run: Path, *experiments: str, step: str, scope: dict[str, str]
 ) -> Iterator[None]:
-    """Builds missing streams; pushes metrics to the benchmark's sinks while the block runs.
+    """Builds missing streams, by default of all experiments; pushes metrics to the sinks while the block runs.
 
     The run's records name the streams that it uses, and the step that the block is, so that gc keeps both the streams
     and the step's working files while it is in progress. Raises UserError while another process has that run.
@@ -320,7 +320,7 @@ def prepared(
     with claimed(run):
         pipeline = Pipeline(benchmark.metrics, benchmark.name).start()
         try:
-            for experiment in map(benchmark.experiment, experiments):
+            for experiment in map(benchmark.experiment, experiments or [one.name for one in benchmark.experiments]):
                 with RunLog(run).stage("generate", {"experiment": experiment.name}) as outcome:
                     stream = store.find("stream", stream_key(store, benchmark, experiment))
                     stream = stream or _build_stream(benchmark, store, experiment)

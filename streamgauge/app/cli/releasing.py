@@ -18,8 +18,6 @@ from streamgauge.base.places import as_user_error
 from streamgauge.base.words import counted
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
-EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
-
 
 @app.command("release-check", cls=VerdictCommand)
 def release_check(
@@ -38,7 +36,7 @@ def release_check(
 ) -> None:
     """Compare a candidate with a baseline. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.nights import release_check
-    from streamgauge.bench.compare import release_forms
+    from streamgauge.bench.compare import forms, gate_rules
     from streamgauge.bench.measure import timing
     from streamgauge.results import index
     from streamgauge.results.report.release_page import build
@@ -52,10 +50,9 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, directory)
-    experiments = (experiment.name for experiment in benchmark.experiments)
     expected_s, takes = timing.release_seconds(benchmark, timing.USUAL), timing.release_summary(benchmark)
     with (
-        prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
+        prepared(benchmark, store, directory, step="release-check", scope={}),
         workplace.progress("release check", expected_s, takes),
     ):
         outcome = release_check.run(benchmark, store, baseline, candidate, directory)
@@ -67,13 +64,13 @@ def release_check(
         _show(outcome)
         typer.echo(f"page: {page}")
         typer.echo(f"manifest: {directory / release_check.MANIFEST}")
-    for target, form in ((junit, release_forms.as_junit), (markdown, release_forms.as_markdown)):
+    for target, form in ((junit, forms.as_junit), (markdown, forms.as_markdown)):
         if target is not None:
             try:
                 target.write_text(form(outcome), encoding="utf-8")
             except OSError as problem:
                 raise as_user_error(problem, target) from None
-    raise typer.Exit(EXITS[outcome.verdict])
+    raise typer.Exit(gate_rules.exit_code(outcome.verdict, "fail"))
 
 
 def _show(check: ReleaseCheck) -> None:
@@ -90,13 +87,11 @@ def _show(check: ReleaseCheck) -> None:
 
 
 def _beside(one: JudgedSeries) -> str:
-    if one.ratio is None or one.interval is None:
+    if not one.figures:
         return one.reason
-    low, high = one.interval
     limits = [
         f"{name} {100 * value:.1f} %"
         for name, value in (("noise floor", one.noise_floor), ("detectable", one.detectable_effect))
         if value is not None
     ]
-    figures = [f"ratio {one.ratio:.3f} ({low:.3f} to {high:.3f})", f"tolerance {100 * one.tolerance:g} %", *limits]
-    return f"{', '.join(figures)}, {one.n_baseline} and {counted(one.n_candidate, 'value')}"
+    return f"{', '.join([one.figures, *limits])}, {one.n_baseline} and {counted(one.n_candidate, 'value')}"

@@ -12,13 +12,14 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log
 from streamgauge.bench.compare import gate_rules
+from streamgauge.bench.compare.release_rules import sides
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.speed import Speed, speed
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark, Cell, Search
+from streamgauge.config import Benchmark, Cell
 from streamgauge.config.gate import GATE_CPU, GATE_LATENCY, GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import GateRepetition, GateSeries
 from streamgauge.records.release import Reason, Side
@@ -107,7 +108,7 @@ class Measuring:
         number = self._pairs.last + 1
         still_open = {one.cell for one in series if one.state != "passed"}
         for cell in self._cells:
-            for side in gate_rules.sides(number) if _name(cell) in still_open else ():
+            for side in sides(number) if _name(cell) in still_open else ():
                 for _ in range(_TRIES):
                     one = self._repetition(cell, side, number, token)
                     self._pairs.add(one)
@@ -126,10 +127,11 @@ class Measuring:
         held = next((one.held_rows for one in ours if one.held_rows), 0)
         about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
         benchmark = self._sides[side]
+        search = benchmark.search.model_copy(update={"warmup_seconds": settings.warmup_seconds})
         fast, trial, asked_at = Speed(None, 0), None, None
         try:
             with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
-                fast = speed(bench, self._search(benchmark), settings.seconds, held, token)
+                fast = speed(bench, search, settings.seconds, held, token)
                 if GATE_CPU in settings.metrics and fast.events_per_s and fast.cpu_us_per_event is None:
                     raise UserError(f"gate.compare: {cell.system} tells no CPU time; compare: [speed] needs none")
                 asked_at = time.monotonic() if asks else None
@@ -149,9 +151,6 @@ class Measuring:
         now = time.monotonic()
         about |= {"seconds": round(now - began, 2), "trial_seconds": round(now - (asked_at or now), 2)}
         return GateRepetition.model_validate(about)
-
-    def _search(self, benchmark: Benchmark) -> Search:
-        return benchmark.search.model_copy(update={"warmup_seconds": self._settings.warmup_seconds})
 
 
 def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, float]:

@@ -20,8 +20,7 @@ from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.bench.compare import gate_rules
-from streamgauge.bench.compare.gate_forms import as_comment, sentence
-from streamgauge.bench.compare.release_forms import as_junit
+from streamgauge.bench.compare.forms import as_comment, as_junit
 from streamgauge.bench.compare.release_rules import decide
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.catalog.artifacts import Store
@@ -200,11 +199,6 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
     )
     _write(check, asked.output)
     return check
-
-
-def lines_of(check: GateCheck) -> list[str]:
-    """Lines of a verdict that a terminal shows."""
-    return [check.line, sentence(check)]
 
 
 def _write(check: GateCheck, output: Path) -> None:

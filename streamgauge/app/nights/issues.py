@@ -20,7 +20,6 @@ from streamgauge.records.judgement import Judgement, Rerun
 from streamgauge.records.night import ISSUES
 from streamgauge.records.series import Point
 from streamgauge.stats.changes import SEGMENT
-from streamgauge.stats.outcomes import Comparison
 
 _TITLES = {
     "regression": "Regression: ",
@@ -56,12 +55,8 @@ def _judged(one: Series) -> list[Judgement]:
 
 def _same(one: Series, judged: Judgement) -> list[Judgement]:
     """Judgements of the same change: a change moves by less than the shortest level."""
-    place = _place(one, judged)
-    return [other for other in _judged(one) if abs(_place(one, other) - place) < SEGMENT]
-
-
-def _place(one: Series, judged: Judgement) -> int:
-    return sum(point.at < judged.changed_at for point in one.sound)
+    place = one.place_of(judged.changed_at)
+    return [other for other in _judged(one) if abs(one.place_of(other.changed_at) - place) < SEGMENT]
 
 
 def id_of(one: Series, judged: Judgement) -> str:
@@ -73,7 +68,7 @@ def id_of(one: Series, judged: Judgement) -> str:
 def text_of(one: Series, judged: Judgement, runs: Path) -> str:
     """Text of an issue in Markdown; its first line is the title. runs: where each run has kept its benchmark."""
     assert isinstance(judged.evidence, Rerun)
-    change, place = judged.evidence.change, _place(one, judged)
+    change, place = judged.evidence.change, one.place_of(judged.changed_at)
     before, after = one.sound[place - 1], one.sound[place]
     what = f"{one.head.metric} of {one.head.benchmark} {one.subject.name}"
     rows = {
@@ -96,13 +91,10 @@ def text_of(one: Series, judged: Judgement, runs: Path) -> str:
 
 
 def _rerun(evidence: Rerun) -> str:
-    if evidence.comparison is None:
+    if (compared := evidence.comparison) is None:
         return f"none: {evidence.why}"
-    return f"{_interval(evidence.comparison.ratio - 1, _relative(evidence.comparison))} against {evidence.against}"
-
-
-def _relative(comparison: Comparison) -> tuple[float, float] | None:
-    return None if comparison.interval is None else (comparison.interval[0] - 1, comparison.interval[1] - 1)
+    interval = compared.interval and (compared.interval[0] - 1, compared.interval[1] - 1)
+    return f"{_interval(compared.ratio - 1, interval)} against {evidence.against}"
 
 
 def _interval(value: float, interval: tuple[float, float] | None) -> str:

@@ -20,7 +20,7 @@ from streamgauge.app.nights.reruns import Measure, Subject, Turns, Values, colum
 from streamgauge.app.nights.series import Series, searched
 from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
-from streamgauge.bench.answers import functional, rerun
+from streamgauge.bench.answers import rerun
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
@@ -103,8 +103,8 @@ class Night:
         yield from stages.wrong(self.benchmark, self.store, self.run_id)
         yield from stages.outgrown(self.benchmark, self.store, self.directory)
         series = self._series()
-        yield from stages.changed_answers([one for one in series if functional.is_output(one.head.metric)], self.run_id)
-        figures = [one for one in series if not functional.is_output(one.head.metric)]
+        yield from stages.changed_answers([one for one in series if one.is_output], self.run_id)
+        figures = [one for one in series if not one.is_output]
         yield from stages.missing(searched(figures), self.run_id, self._differs)
         taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
@@ -168,7 +168,7 @@ class Night:
     # -- change points
 
     def _suspects(self, series: list[Series]) -> Iterator[NightLine]:
-        figures = [one for one in series if not functional.is_output(one.head.metric)]
+        figures = [one for one in series if not one.is_output]
         watched = searched(figures)
         changes = {one.head.key: one.changes(len(watched), SUSPECT_ALPHA) for one in figures}
         self._keep_looks(figures, {one.head.key for one in watched}, changes)
@@ -194,7 +194,7 @@ class Night:
             look = one.look(changes[one.head.key])
             if one.head.key not in watched:
                 look = Look(noise=look.noise, detectable=look.detectable, reason=ANOTHER_JUDGED)
-            results.judge(self.directory, Judgement(self.run_id, one.head.key, now, LOOK, 0.0, look))
+            self._record(one, now, LOOK, 0.0, look)
 
     def _rerun(self, some: list[tuple[Series, Change]]) -> Iterator[NightLine]:
         """Measures one subject again, and judges all of its suspects."""

@@ -114,17 +114,14 @@ class _Check:
         ladders = sorted({metric == RELEASE_RATE for metric in self.settings.tolerance})
         for cell, ladder in product(self.pairs, ladders):
             self._rounds(cell, self.settings.repetitions, token, ladder=ladder)
-        wrong = release_rules.outputs(self.repetitions)
-        series = release_rules.series(self.repetitions, self.settings.tolerance)
-        if not any(reason.state == "failed" for reason in wrong):
-            suspects = release_rules.suspects(series)
+        if not any(reason.state == "failed" for reason in release_rules.outputs(self.repetitions)):
+            suspects = release_rules.suspects(release_rules.series(self.repetitions, self.settings.tolerance))
             for cell, ladder in product(self.pairs, ladders):
                 if (".".join(cell), ladder) in suspects:
                     log.info("suspect, run again: %s%s", ".".join(cell), ", its rate" if ladder else "")
                     self._rounds(cell, self.settings.reruns, token, ladder=ladder)
-            wrong = release_rules.outputs(self.repetitions)
-            series = release_rules.series(self.repetitions, self.settings.tolerance)
-        return [*reasons, *wrong], series
+        series = release_rules.series(self.repetitions, self.settings.tolerance)
+        return [*reasons, *release_rules.outputs(self.repetitions)], series
 
     # -- answers
 
@@ -168,7 +165,7 @@ class _Check:
         if any(one.wrong and one.side == "candidate" for one in ours):
             return
         for number in range(first, first + count):
-            for side in release_rules.sides(number, ladder=ladder):
+            for side in release_rules.sides(number) if ladder else release_rules.TURNS:
                 one = self._repetition(pair, side, number, token, ladder=ladder)
                 self.repetitions.append(one)
                 one.append(self.directory / REPETITIONS)
@@ -192,10 +189,9 @@ class _Check:
             shutil.rmtree(self._work / "cell", ignore_errors=True)
         figures = figures_of(1.0, measured)
         self.versions[cell.system] = figures.software
-        latency = figures.processing_latency
         figures_by_metric = {
-            "processing_latency_ms_p50": latency.p50_ms,
-            "processing_latency_ms_p99": latency.p99_ms,
+            "processing_latency_ms_p50": figures.processing_latency.p50_ms,
+            "processing_latency_ms_p99": figures.processing_latency.p99_ms,
             "system_cpu_us_per_event": figures.system_cpu_us_per_event,
         }
         wrong = measured.check["wrong"] if measured.check else None
@@ -290,25 +286,23 @@ class _Check:
             "line": release.line,
         }
         judged = {"reasons": release.reasons, "series": release.series, "beside": beside}
-        record = ReleaseCheck.model_validate({**about, **judged, "versions": self.versions, "environment": host})
+        record = ReleaseCheck(**about, **judged, versions=self.versions, environment=host)
         record.write(self.directory / RECORD)
-        manifest = ReleaseManifest.model_validate(
-            {
-                **about,
-                "configuration": json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
-                "configuration_sha256": asked,
-                "sources": self.store.source_fingerprint(self.benchmark.source.files),
-                "systems": {name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
-                "machine": host.machine,
-                "software": host.software,
-                "commit": commit(),
-                "records": {
-                    name: hashlib.sha256(written).hexdigest()
-                    for name in (ANSWERS, REPETITIONS, RECORD)
-                    if (written := log_bytes(self.directory / name))
-                },
-                "commands": list(self._commands()),
-            }
+        manifest = ReleaseManifest(
+            **about,
+            configuration=json.loads(configuration.replace(f'"{SHIPPED}/', '"')),
+            configuration_sha256=asked,
+            sources=self.store.source_fingerprint(self.benchmark.source.files),
+            systems={name: self.versions.get(name, {}) for name in dict.fromkeys(self.systems.values())},
+            machine=host.machine,
+            software=host.software,
+            commit=commit(),
+            records={
+                name: hashlib.sha256(written).hexdigest()
+                for name in (ANSWERS, REPETITIONS, RECORD)
+                if (written := log_bytes(self.directory / name))
+            },
+            commands=list(self._commands()),
         )
         content = manifest.model_dump(mode="json", exclude={"sha256"})
         write_json(self.directory / MANIFEST, with_sha256(secrets.shown(content)))
@@ -324,7 +318,7 @@ class _Check:
                 one
                 for one in self.repetitions
                 if one.cell == f"{experiment}.{workload}" and self.systems[one.side] == system
-                and not one.void and not one.wrong and metric in one.values
+                and one.is_sound and metric in one.values
             ]  # fmt: skip
             values = [one.values[metric] for one in ours]
             if values:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamgauge.bench.answers.figures import SECONDS
-from streamgauge.bench.answers.functional import is_output
 from streamgauge.bench.measure.cell import ready
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import measuring
@@ -87,7 +85,7 @@ def of_cell(
     benchmark: Benchmark,
     store: Store,
     subject: Subject,
-    metrics: Iterable[str],
+    metrics: Collection[str],
     rate: float,
     run_id: str,
 ) -> Measure:
@@ -99,33 +97,29 @@ def of_cell(
     names the holder of the lock: only its own retry kills a leftover.
     """
     cell = Cell(experiment=subject.experiment, workload=subject.workload, system=subject.system)
-    wanted = [metric for metric in metrics if not is_output(metric)]
     plan = benchmark.latency
     loads = [(one, False) for one in plan.fractions] + [(one / rate, True) for one in plan.rates]
-    named = {metric.rpartition("_at_")[2] for metric in wanted}
+    named = {metric.rpartition("_at_")[2] for metric in metrics}
     places = [n for n, (part, common) in enumerate(loads, 1) if load_name(part, part * rate, common) in named]
 
     def measure() -> Values:
         values: Values = {}
-        work = Path(tempfile.mkdtemp(prefix="streamgauge-rerun-"))
-        try:
-            with (
-                measuring(f"{store.run(run_id)} rerun {cell.name}") as token,
-                ready(benchmark, store, cell, work) as bench,
-            ):
-                for fraction, common in loads[: max(places, default=0)]:
-                    measured = bench.trial(rate * fraction, plan.seconds, token=token)
-                    figures = figures_of(fraction, measured, common=common)
-                    results = results_of(CellRun(benchmark, store, cell, work), figures)
-                    values |= {r.metric: r.value for r in results if r.valid and r.value}
-                if RATE in wanted or PER_UNIT in wanted:
-                    answer = one_ladder(bench, benchmark.search, token)
-                    if claim_of(answer).rate_events_per_s is not None:
-                        rates = {RATE: answer.sustainable_rate_events_per_s, PER_UNIT: answer.events_per_yardstick_unit}
-                        values |= {metric: rate for metric, rate in rates.items() if rate}
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-        return {metric: value for metric, value in values.items() if metric in wanted}
+        with (
+            tempfile.TemporaryDirectory(prefix="streamgauge-rerun-", ignore_cleanup_errors=True) as work,
+            measuring(f"{store.run(run_id)} rerun {cell.name}") as token,
+            ready(benchmark, store, cell, Path(work)) as bench,
+        ):
+            for fraction, common in loads[: max(places, default=0)]:
+                measured = bench.trial(rate * fraction, plan.seconds, token=token)
+                figures = figures_of(fraction, measured, common=common)
+                results = results_of(CellRun(benchmark, store, cell, Path(work)), figures)
+                values |= {r.metric: r.value for r in results if r.valid and r.value}
+            if RATE in metrics or PER_UNIT in metrics:
+                answer = one_ladder(bench, benchmark.search, token)
+                if claim_of(answer).rate_events_per_s is not None:
+                    rates = {RATE: answer.sustainable_rate_events_per_s, PER_UNIT: answer.events_per_yardstick_unit}
+                    values |= {metric: rate for metric, rate in rates.items() if rate}
+        return {metric: value for metric, value in values.items() if metric in metrics}
 
     return measure
 

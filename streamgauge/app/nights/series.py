@@ -8,7 +8,6 @@ from datetime import datetime
 from streamgauge.app.nights.reruns import Subject
 from streamgauge.bench.answers.figures import SECONDS
 from streamgauge.bench.measurements.search.stage import PER_UNIT, RATE
-from streamgauge.records.claim import mark_of
 from streamgauge.records.judgement import Look, Rerun, Step
 from streamgauge.results.index import Index
 from streamgauge.results.index.result_index import History
@@ -28,11 +27,6 @@ class Series(History):
         head = self.head
         return Subject(head.experiment, head.workload, head.system, head.mode, suite=head.metric == SECONDS)
 
-    @property
-    def name(self) -> str:
-        mark = mark_of(self.sound[-1].claim) if self.sound else ""
-        return f"{self.head.benchmark} {self.subject.name} {self.head.metric}{f' ({mark})' if mark else ''}"
-
     def changes(self, together: int, alpha: float = ALPHA) -> Found:
         """Change points of the sound values; together: number of series that are searched."""
         values = [point.figure for point in self.sound]
@@ -43,7 +37,7 @@ class Series(History):
 
     def suspects(self, changes: list[Change]) -> list[Change]:
         """Changes that need a rerun, of these."""
-        places = [(self._place(one.changed_at), str(one.outcome), one.run_id) for one in self.judged]
+        places = [(self.place_of(one.changed_at), str(one.outcome), one.run_id) for one in self.judged]
         return suspects(changes, places)
 
     def look(self, changes: Found) -> Look:
@@ -70,7 +64,7 @@ class Series(History):
             confidence=change.confidence,
         )
 
-    def _place(self, changed_at: str) -> int:
+    def place_of(self, changed_at: str) -> int:
         """Index, among the sound points, of the change that was judged."""
         return sum(point.at < changed_at for point in self.sound)
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import partial
 from itertools import pairwise, product
 from typing import Literal
 
 from streamgauge.base.words import counted
-from streamgauge.bench.compare.release_rules import Release
+from streamgauge.bench.compare.release_rules import Release, log_ratios
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import Acceptance, GateRepetition, GateSeries
 from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side, State
@@ -29,20 +30,10 @@ ERROR = 0.05
 NAMES: dict[Side, str] = {"baseline": "base", "candidate": "head"}
 
 
-def sides(number: int) -> tuple[Side, ...]:
-    """The sides of a pair in their order: A B, B A, A B …, so that a drift of the machine meets both alike."""
-    return tuple(NAMES)[:: 1 if number % 2 else -1]
-
-
 def slowdowns(repetitions: Iterable[Repetition], cell: str, metric: str) -> list[float]:
     """Logarithms of what the head costs over what the base costs, of each sound pair."""
-    rounds: dict[int, dict[Side, float]] = {}
-    for one in repetitions:
-        if one.cell == cell and not one.void and not one.wrong and one.values.get(metric, 0) > 0:
-            rounds.setdefault(one.round, {})[one.side] = one.values[metric]
     sign = -1 if metric == GATE_SPEED else 1
-    pairs = [both for _, both in sorted(rounds.items()) if len(both) == 2]
-    return [sign * math.log(both["candidate"] / both["baseline"]) for both in pairs]
+    return [sign * one for one in log_ratios((one for one in repetitions if one.cell == cell), metric)]
 
 
 def judged(
@@ -53,41 +44,36 @@ def judged(
     *,
     last: bool,
 ) -> list[GateSeries]:
-    """Judges each series. accepted: slowdowns that count. last: no further pair comes."""
+    """Judges each series. accepted: slowdowns that count, and are taken off. last: no further pair comes."""
     entries, all_series = list(accepted), list(product(cells, settings.metrics))
     series = []
     for cell, metric in all_series:
         logs = slowdowns(repetitions, cell, metric)
         allowed = max((one.slower_percent for one in entries if one.holds_for(cell, metric)), default=0.0) / 100
-        seen = _seen(logs, allowed, len(all_series), last=last)
+        beyond = [one - math.log1p(allowed) for one in logs]
+        seen = look(beyond, ERROR / len(all_series), miss=ERROR, last=last)
         series.append(_series(cell, metric, logs, seen, settings.slower_percent / 100, allowed))
     return series
-
-
-def _seen(logs: Sequence[float], allowed: float, number: int, *, last: bool) -> Look | None:
-    """The last look that somebody takes at these pairs, with what is accepted taken off."""
-    off = [one - math.log1p(allowed) for one in logs]
-    return look(off, ERROR / number, miss=ERROR, last=last)
 
 
 def _series(
     cell: str, metric: str, logs: Sequence[float], seen: Look | None, slower: float, allowed: float
 ) -> GateSeries:
     pairs = len(logs)
-    about = {"cell": cell, "metric": metric, "tolerance": slower, "accepted": allowed, "n_baseline": pairs}
-    about |= {"n_candidate": pairs, "slowdowns": tuple(math.expm1(one) for one in logs)}
+    about = partial(
+        GateSeries, cell=cell, metric=metric, tolerance=slower, accepted=allowed, n_baseline=pairs, n_candidate=pairs,
+        slowdowns=tuple(math.expm1(one) for one in logs),
+    )  # fmt: skip
     if seen is None:
-        why = (
-            f"{counted(pairs, 'sound pair')} of processes, at least {LEAST} are needed"
-            if pairs < LEAST
-            else "not looked at yet"
-        )
-        return GateSeries.model_validate({**about, "state": "open", "reason": why})
+        few = f"{counted(pairs, 'sound pair')} of processes, at least {LEAST} are needed"
+        return about(state="open", reason=few if pairs < LEAST else "not looked at yet")
     state, why = _state(seen, slower, allowed)
     least = _least(seen, slower)
-    about |= {"ratio": seen.ratio * (1 + allowed), "interval": tuple(end * (1 + allowed) for end in seen.interval)}
-    about |= {"seen": least, "detectable_effect": least, "spread": math.expm1(seen.spread)}
-    return GateSeries.model_validate({**about, "state": state, "reason": why})
+    low, high = (end * (1 + allowed) for end in seen.interval)
+    return about(
+        state=state, reason=why, ratio=seen.ratio * (1 + allowed), interval=(low, high), seen=least,
+        detectable_effect=least, spread=math.expm1(seen.spread),
+    )  # fmt: skip
 
 
 def _state(seen: Look, slower: float, allowed: float) -> tuple[State, str]:

@@ -111,12 +111,9 @@ def _answer(what: str, old: Answer | None, new: Answer | None) -> Reason | None:
         return Reason("answer", "note", what, f"{new.status} with both: {new.why}")
     if (old.rows, old.hash) == (new.rows, new.hash):
         return None
-    sizes = (
-        f"{old.rows} → {counted(new.rows or 0, 'row')}"
-        if old.rows != new.rows
-        else f"{counted(new.rows or 0, 'row')}, with other values"
-    )
-    return Reason("answer", "failed", what, sizes)
+    rows = counted(new.rows or 0, "row")
+    why = f"{rows}, with other values" if old.rows == new.rows else f"{old.rows} → {rows}"
+    return Reason("answer", "failed", what, why)
 
 
 def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[FeatureAbility]) -> list[Reason]:
@@ -132,10 +129,7 @@ def capabilities(baseline: Iterable[FeatureAbility], candidate: Iterable[Feature
 
 
 def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
-    """Reasons for outputs that were wrong while measuring.
-
-    The candidate's are no-go; the baseline's leave nothing to compare with.
-    """
+    """Reasons for outputs that were wrong: the candidate's are no-go; the baseline's leave nothing to compare with."""
     reasons = {}
     for one in repetitions:
         if one.wrong:
@@ -200,21 +194,30 @@ def series(repetitions: Sequence[Repetition], tolerance: Mapping[str, float]) ->
     return judged
 
 
-def sides(number: int, *, ladder: bool) -> tuple[Side, ...]:
-    """The sides of a round in their order. Ladders go A B B A, so that a drift of the machine meets both alike."""
-    if not ladder:
-        return TURNS
+def sides(number: int) -> tuple[Side, ...]:
+    """The sides of a pair in their order: A B, B A, A B …, so that a drift of the machine meets both alike."""
     return ("baseline", "candidate") if number % 2 else ("candidate", "baseline")
+
+
+def log_ratios(repetitions: Iterable[Repetition], metric: str) -> list[float]:
+    """Logarithms of what the candidate has over what the baseline has, of each round in which both count."""
+    rounds: dict[int, dict[Side, float]] = {}
+    for one in _counting(repetitions, metric):
+        rounds.setdefault(one.round, {})[one.side] = one.values[metric]
+    pairs = (both for _, both in sorted(rounds.items()) if len(both) == 2)
+    return [math.log(both["candidate"] / both["baseline"]) for both in pairs]
+
+
+def _counting(repetitions: Iterable[Repetition], metric: str) -> list[Repetition]:
+    """Those that have a sound figure of which a ratio can be formed."""
+    return [one for one in repetitions if one.is_sound and one.values.get(metric, 0) > 0]
 
 
 def _rates(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> JudgedSeries:
     """Judges the ratio of rates by pairs of processes, each of one round."""
-    sound = [one for one in repetitions if not one.void and not one.wrong and one.values.get(metric, 0) > 0]
-    rounds: dict[int, dict[Side, float]] = {}
-    for one in sound:
-        rounds.setdefault(one.round, {})[one.side] = one.values[metric]
-    about = partial(JudgedSeries, cell=cell, metric=metric, tolerance=tolerance, claim=rates_claim(sound))
-    pairs = [[math.log(both["candidate"] / both["baseline"])] for both in rounds.values() if len(both) == 2]
+    claim = rates_claim(_counting(repetitions, metric))
+    about = partial(JudgedSeries, cell=cell, metric=metric, tolerance=tolerance, claim=claim)
+    pairs = [[one] for one in log_ratios(repetitions, metric)]
     ratio = ratio_of(pairs) if len(pairs) >= LEAST_PROCESSES else None
     if ratio is None:
         why = f"{counted(len(pairs), 'sound pair')} of processes, at least {LEAST_PROCESSES} are needed"
@@ -258,18 +261,15 @@ def _last_void(repetitions: Sequence[Repetition]) -> str:
 
 
 def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance: float) -> JudgedSeries:
-    def values(side: Side) -> list[float]:
-        ours = (one for one in repetitions if one.side == side and not one.void and not one.wrong)
-        return [one.values[metric] for one in ours if one.values.get(metric, 0) > 0]
-
     about = partial(JudgedSeries, cell=cell, metric=metric, tolerance=tolerance)
-    baseline, candidate, control = map(values, TURNS)
-    both = [*baseline, *control]
-    if carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
-        return about(state="failed", reason="the candidate does not sustain this rate; the baseline does")
-    if repetitions and not carries(repetitions, "baseline", "control") and not carries(repetitions, "candidate"):
+    if not carries(repetitions, "candidate"):
+        if carries(repetitions, "baseline", "control"):
+            return about(state="failed", reason="the candidate does not sustain this rate; the baseline does")
         why = "neither side sustains this rate, so only queues would be compared; lower release.rate"
         return about(state="open", reason=why)
+    sound = _counting(repetitions, metric)
+    baseline, candidate, control = ([one.values[metric] for one in sound if one.side == side] for side in TURNS)
+    both = [*baseline, *control]
     if len(both) < LEAST or len(candidate) < LEAST:
         why = f"{len(both)} and {counted(len(candidate), 'sound repetition')}, at least {LEAST} and {LEAST} are needed"
         return about(state="open", reason=why + _last_void(repetitions))
@@ -291,7 +291,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
 def carries(repetitions: Iterable[Repetition], *sides: Side) -> bool:
     """True if, of these sides' repetitions, at most half ended because the system fell behind."""
     ours = [one.outcome != "unsustainable" for one in repetitions if one.side in sides]
-    return not ours or 2 * sum(ours) >= len(ours)
+    return 2 * sum(ours) >= len(ours)
 
 
 def _judged(comparison: Comparison, tolerance: float) -> tuple[State, str]:

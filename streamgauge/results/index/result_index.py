@@ -19,8 +19,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, UserError
+from streamgauge.bench.answers import functional
 from streamgauge.catalog import results
 from streamgauge.catalog.results import MEASURED, REPLACED
+from streamgauge.records.claim import with_mark
 from streamgauge.records.judgement import LOOK, Judgement, Look, SelfTest
 from streamgauge.records.result import Result
 from streamgauge.records.series import Point, SeriesHead
@@ -29,13 +31,17 @@ from streamgauge.results.index.database import judgements, points, series
 
 Row = dict[str, Any]
 log = logging.getLogger("streamgauge")
-_POINT = ("at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
+_POINT = ("run_id", "at", "value", "low", "high", "samples", "valid", "reason", "config_hash")
 
 
 def series_key(result: Result) -> str:
     """Hash (16 hex digits) of what is measured and the machine: machines of two kinds never share a baseline."""
-    machine = canonical(results.identity(result.machine))
-    return _hash_of({**results.measured(result), "machine": machine})
+    return str(_series(result)["key"])
+
+
+def _series(result: Result) -> Row:
+    row = {**results.measured(result), "machine": canonical(results.identity(result.machine))}
+    return {"key": _hash_of(row), **row}
 
 
 def _hash_of(row: Row) -> str:
@@ -81,28 +87,10 @@ class Index:
             if line not in self.problems:
                 self.problems.append(line)
                 log.warning("%s; it was left out", line)
-        keys = [series_key(result) for _, result in figures]
-        lines = {
-            key: {
-                "key": key,
-                **results.measured(result),
-                "machine": canonical(results.identity(result.machine)),
-            }
-            for key, (_, result) in zip(keys, figures, strict=True)
-        }
-        _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
-        rows = [
-            _with_crc32(
-                {
-                    "run_id": result.run_id,
-                    "number": number,
-                    "series_key": key,
-                    "software": canonical(results.attributes(result)),
-                    **_figure({name: vars(result)[name] for name in _POINT}),
-                }
-            )
-            for key, (number, result) in zip(keys, figures, strict=True)
-        ]
+        heads = [_series(result) for _, result in figures]
+        by_key = {head["key"]: head for head in heads}
+        _insert(connection, series, [by_key[key] for key in sorted(by_key)])
+        rows = [_point(head["key"], number, one) for head, (number, one) in zip(heads, figures, strict=True)]
         _insert(connection, judgements, [_judgement(number, one) for number, one in judged])
         added = _insert(connection, points, rows)
         for row in rows:
@@ -142,13 +130,13 @@ class Index:
         """Judgements, oldest first, without the looks of nights. Raises Damaged."""
         with database.transaction(self.engine) as connection, _reading(connection):
             query = _judgements(key).where(judgements.c.outcome != LOOK)
-            return [_judgement_of(row) for row in _rows(connection, query)]
+            return [results.judgement_of(row) for row in _rows(connection, query)]
 
     def looks(self) -> dict[str, tuple[str, Look]]:
         """The newest look of a night at each series, by its key, and its time. Raises Damaged."""
         with database.transaction(self.engine) as connection, _reading(connection):
             rows = _rows(connection, _judgements().where(judgements.c.outcome == LOOK))
-            newest = [_judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
+            newest = [results.judgement_of(row) for row in {row["series_key"]: row for row in rows}.values()]
         return {one.series_key: (one.changed_at, one.evidence) for one in newest if isinstance(one.evidence, Look)}
 
     def _all(self, query: Select[Any]) -> list[Row]:
@@ -167,6 +155,16 @@ class History:
     @classmethod
     def of(cls, index: Index, head: SeriesHead) -> Self:
         return cls(head, index.history(head.key), index.judged(head.key))
+
+    @property
+    def name(self) -> str:
+        """Names of what it measures, with the mark of a latest figure in doubt."""
+        return with_mark(self.head.text, self.sound[-1].claim if self.sound else "")
+
+    @property
+    def is_output(self) -> bool:
+        """True if the series describes a query's answer, where any difference is an error at once."""
+        return functional.is_output(self.head.metric)
 
     @property
     def sound(self) -> list[Point]:
@@ -285,22 +283,19 @@ def _checksum(row: Row) -> str:
     return f"{zlib.crc32(canonical(same).encode()):08x}"
 
 
-def _figure(point: Row) -> Row:
-    """A point with None for NaN and infinity, which databases treat differently; without a value it is void."""
+def _point(key: str, number: int, result: Result) -> Row:
+    """A figure's row, with None for NaN and infinity, which databases treat differently; without a value it is void."""
+    point: Row = {"number": number, "series_key": key, "software": canonical(results.attributes(result))}
+    point |= {name: getattr(result, name) for name in _POINT}
     lost = [name for name in ("value", "low", "high") if point[name] is not None and not math.isfinite(point[name])]
     if "value" in lost:
         point |= {"valid": False, "reason": point["reason"] or f"{point['value']} is not a finite number"}
-    return {**point, **dict.fromkeys(lost)}
+    return _with_crc32({**point, **dict.fromkeys(lost)})
 
 
 def _judgement(number: int, one: Judgement) -> Row:
     fields = {name: value for name, value in vars(one).items() if name != "version"}
     return _with_crc32({**fields, "number": number, "evidence": canonical(one.evidence)})
-
-
-def _judgement_of(row: Row) -> Judgement:
-    """The record of a row. Raises ValueError."""
-    return results.judgement_of({name: value for name, value in row.items() if name != "number"})
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> int:

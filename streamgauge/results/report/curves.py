@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from streamgauge.bench.answers import functional
 from streamgauge.records.judgement import SELF, Acceptance, Judgement, Look, Step
 from streamgauge.records.series import Point
 from streamgauge.results.index.result_index import History
@@ -35,11 +34,6 @@ class Curve(History):
     @property
     def higher_is_better(self) -> bool:
         return higher_is_better(self.head.metric, self.head.unit)
-
-    @property
-    def is_output(self) -> bool:
-        """True if the series describes a query's answer, where any difference is an error at once."""
-        return functional.is_output(self.head.metric)
 
     @property
     def noise_floor(self) -> float | None:

@@ -77,9 +77,7 @@ def _outcome(curves: list[Curve]) -> Outcome:
 
 def _changes(curve: Curve) -> list[tuple[State, str, str]]:
     """Lists (state, what, reason) of every change in a series; a change of an output needs no statistics."""
-    what, metric = curve.head.text, curve.head.metric
-    if curve.sound and (mark := mark_of(curve.sound[-1].claim)):
-        what += f" ({mark})"
+    what, metric = curve.name, curve.head.metric
     if curve.is_output:
         return [
             ("bad", what, f"{functional.said(metric, a, b)} on {_date(b)}")

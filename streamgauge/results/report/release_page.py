@@ -9,7 +9,8 @@ from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import read_record
 from streamgauge.bench.compare.release_rules import TURNS, grouped
 from streamgauge.config import RELEASE_RATE
-from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition, with_mark
+from streamgauge.records.claim import with_mark
+from streamgauge.records.release import ReleaseAnswer, ReleaseCheck, ReleaseManifest, Repetition
 from streamgauge.results.report import nexmark_section
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Outcome, Section, State, Table, Text, attempt
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
@@ -111,7 +112,7 @@ def _chart(metric: str, repetitions: list[Repetition]) -> Chart:
     shown = [one for one in repetitions if one.ladder == (metric == RELEASE_RATE)]
     traces: list[Trace] = []
     for nth, side in enumerate(TURNS):
-        ours = [one for one in shown if one.side == side and not one.void and not one.wrong]
+        ours = [one for one in shown if one.side == side and one.is_sound]
         marker = {"symbol": SYMBOLS[nth], "size": 9}
         x, y = [one.round for one in ours], [one.values.get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
