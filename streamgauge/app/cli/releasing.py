@@ -16,6 +16,7 @@ from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
 from streamgauge.base.words import counted
+from streamgauge.bench.measurements import USUAL
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
 EXITS = {"go": 0, "no-go": 1, "inconclusive": 2}
@@ -53,7 +54,7 @@ def release_check(
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, directory)
     experiments = (experiment.name for experiment in benchmark.experiments)
-    expected_s, takes = timing.release_seconds(benchmark, timing.USUAL), timing.release_summary(benchmark)
+    expected_s, takes = timing.release_seconds(benchmark, USUAL), timing.release_summary(benchmark)
     with (
         prepared(benchmark, store, directory, *experiments, step="release-check", scope={}),
         workplace.progress("release check", expected_s, takes),

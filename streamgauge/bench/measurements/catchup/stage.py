@@ -11,7 +11,6 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.queues import fitting_rows
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.faults.course import looks
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
@@ -40,7 +39,7 @@ def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
     rate = asked_rate(cell_run, section.rate, section.fraction)
     refuse_backlog(cell_run.benchmark.replay, section.minutes, rate)
     seen: list[tuple[Measured, Vitals]] = []
-    with cell_run.ready(timing.catchup_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         for number in range(1, section.repeats + 1):
             log.info("catch-up %d of %d at %.6g events/s", number, section.repeats, rate)
             seen.append(repeated(bench, section, rate, token))

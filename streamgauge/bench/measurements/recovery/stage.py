@@ -10,15 +10,14 @@ from functools import partial
 import numpy as np
 
 from streamgauge.bench.driver.system import Capabilities
-from streamgauge.bench.faults.course import course, watched_s
+from streamgauge.bench.faults.course import course
 from streamgauge.bench.faults.strike import Strike, spared
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
-from streamgauge.bench.measurements.recovery.section import Kind, Recovery
+from streamgauge.bench.measurements.recovery.section import Kind, Recovery, watched_s
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
@@ -67,7 +66,7 @@ def trials_of(
     """Measures the cell with that system; returns what each fault costs, and versions of the system."""
     benchmark = cell_run.benchmark
     roomy = replace(cell_run, benchmark=with_room(benchmark, system, section.seconds))
-    with roomy.ready(timing.recovery_seconds(benchmark)) as (bench, token):
+    with roomy.ready(section.cell_seconds(benchmark)) as (bench, token):
         why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
         seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
     bound_s = benchmark.search.max_age.seconds

@@ -13,7 +13,6 @@ from functools import partial
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.system import Share
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
@@ -27,7 +26,7 @@ from streamgauge.bench.measurements.scaling.record import (
     law_of,
     need_of,
 )
-from streamgauge.bench.measurements.scaling.section import Scaling
+from streamgauge.bench.measurements.scaling.section import CHECK_S, Scaling
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import differ_of, geometric_mean, interval
 from streamgauge.bench.search.ladder import warm_up
@@ -50,7 +49,7 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     searched = _searched(cell_run)
     whole, begin = searched[-1], time.monotonic()
     name, setting = cell_run.cell.system, section.setting
-    expected_s = timing.scaling_seconds(cell_run.benchmark)
+    expected_s = section.cell_seconds(cell_run.benchmark)
     if setting is not None:
         asked = {value: why_not(cell_run.benchmark, name, setting, value) for value in sorted(section.values or ())}
         taken = section.model_copy(update={"values": tuple(value for value, why in asked.items() if not why)})
@@ -127,7 +126,7 @@ class _Turns:
         """Runs an open-loop trial on so many CPUs."""
         self.bench.end_loop()
         self.bench.give(Share(cpus, self.whole))
-        return self.bench.trial(rate, timing.CHECK_S, token=self.token)
+        return self.bench.trial(rate, CHECK_S, token=self.token)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class _Afresh:
     def trial(self, value: float, rate: float) -> Measured:
         """Runs an open-loop trial with that value."""
         with self._started(value) as bench:
-            return bench.trial(rate, timing.CHECK_S, token=self.token)
+            return bench.trial(rate, CHECK_S, token=self.token)
 
 
 def _warm_up(bench: ReadyCell, token: int) -> None:

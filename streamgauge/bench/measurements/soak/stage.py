@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measure.vitals import Vitals
@@ -39,7 +38,7 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
     rate = asked_rate(cell_run, section.rate, section.fraction)
     vitals = Vitals(section.every_seconds)
-    with cell_run.ready(timing.soak_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
         measured = bench.trial(rate, section.seconds, token=token, vitals=vitals)
     run = record_of(cell_run, section, measured, vitals)
