@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table
-from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
+from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, error_bars, figure, line
 from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
 from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
@@ -103,24 +103,12 @@ def chart(
     )
 
 
-def ends_of(record: CellRecord) -> tuple[float, float] | None:
-    """Both ends of the interval of a cell's rate."""
-    low, high = record.interval
-    return (low, high) if low is not None and high is not None else None
-
-
-def _curve(
-    name: str,
-    nth: int,
-    points: Sequence[tuple[float, float, CellRecord]],
-    ends: Ends | None,
-) -> Trace:
+def _curve(name: str, nth: int, points: Sequence[tuple[float, float, CellRecord]], ends: Ends | None) -> Trace:
+    x, y = [place for place, _, _ in points], [value for _, value, _ in points]
     bars: Trace = {"visible": False}
     if ends is not None:
-        both = [(y, ends(record) or (y, y)) for _, y, record in points]
-        bars = {"type": "data", "array": [high - y for y, (_, high) in both],
-                "arrayminus": [y - low for y, (low, _) in both], "thickness": 1.2, "width": 5}  # fmt: skip
+        bars = error_bars(y, [ends(record) for _, _, record in points], thickness=1.2, width=5)
     return line(
-        name, [p[0] for p in points], [p[1] for p in points], nth, mode="lines+markers",
+        name, x, y, nth, mode="lines+markers",
         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9}, error_y=bars,
     )  # fmt: skip

@@ -30,9 +30,9 @@ def marked(value: float | None, claim: str, unit: str = "") -> str:
     return f"{mark_of(claim)} {number(value, unit)}".lstrip()
 
 
-def between(interval: tuple[float | None, float | None]) -> str:
+def between(interval: tuple[float | None, float | None] | None) -> str:
     """Formats both ends of an interval so that they stay on one line."""
-    low, high = interval
+    low, high = interval or (None, None)
     return MISSING if low is None or high is None else f"{number(low)}\u00a0–\u2060\u00a0{number(high)}"
 
 

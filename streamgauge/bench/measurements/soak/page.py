@@ -48,7 +48,7 @@ def _table(run: SoakRun) -> Table:
                 number(_part(one.level, per), unit),
                 Text(one.kind, _STATES[one.kind], hint=one.reason),
                 number(_part(one.per_hour, per), f"{unit}/h"),
-                between(interval or (None, None)),
+                between(interval),
                 _full(one),
             ]
         )
