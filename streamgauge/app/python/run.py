@@ -17,7 +17,7 @@ from streamgauge.base.places import Remote, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.records.profile import Profile
-from streamgauge.results.report.degrees import all_comparisons
+from streamgauge.results.report.degrees import comparisons
 from streamgauge.results.report.run_records import CellRecord, Records
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Run:
     def comparisons(self) -> Rows[Ratio]:
         """The comparisons of cells that shared their processes. Raises UserError if a record is damaged."""
         records = self._records()
-        compared = all_comparisons(records)
+        compared = comparisons(records)
         records.require_sound()
         ratios = []
         for one in compared:

@@ -8,7 +8,7 @@ from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table
 from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, error_bars, figure, line
-from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
+from streamgauge.results.report.degrees import axes, by_line, common_rates, comparisons, line_of
 from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -28,13 +28,13 @@ class Costs:
         self.records, self.axes = records, axes(records)
         self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
         self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
+        self._kept = {(one.name, one.metric): one for one in comparisons(records) if one.against == self.axes.base}
         rates = common_rates(self.cells)
         self.common = rates[0] if rates else None
 
     def kept(self, record: CellRecord, metric: str = RATE) -> Comparison | None:
         """The comparison with the least disordered stream; None if no process measured both in turns."""
-        compared = comparison(self.records, record, metric)
-        return compared if compared and compared.against == self.axes.base else None
+        return self._kept.get((record.cell.name, metric))
 
     def part(self, record: CellRecord, metric: str = RATE) -> float | None:
         """A figure over that of the base: 1 of the base itself, where another cell is compared with it."""
