@@ -157,13 +157,14 @@ def plain(cell: Cell) -> str:
 
 def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> Block:
     """Returns what `make` builds, or a Hole if it fails: a damaged record must not cost the whole page."""
-    [block] = attempt_all(what, lambda: [make(*args, **more)])
+    [block] = attempt_all(what, make, *args, **more)
     return block
 
 
-def attempt_all(what: str, make: Callable[..., list[Block]], *args: Any) -> list[Block]:
-    """Returns the blocks that `make` builds, or one Hole if it fails."""
+def attempt_all(what: str, make: Callable[..., Block | list[Block]], *args: Any, **more: Any) -> list[Block]:
+    """Returns the block or blocks that `make` builds, or one Hole if it fails."""
     try:
-        return make(*args)
+        made = make(*args, **more)
     except Exception as problem:
-        return [Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")]
+        made = Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")
+    return made if isinstance(made, list) else [made]

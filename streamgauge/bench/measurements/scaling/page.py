@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from streamgauge.bench.measurements.scaling.record import Carried, Need, ScalingRun
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Note, Table, Tiles, attempt
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Tiles
 from streamgauge.results.report.charts import Trace, axis, error_bars, figure, line
 from streamgauge.results.report.degrees import in_cpus
 from streamgauge.results.report.formatting import MISSING, between, number, share
-from streamgauge.results.report.measured import ANSWERS
+from streamgauge.results.report.measured import ANSWERS, blocks_of
 from streamgauge.results.report.run_records import CellRecord, Records
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    run = records.of_cell(record.cell, "scaling", ScalingRun)
-    if run is None:
-        return [Hole("No scaling", records.why(records.status("scaling", **record.cell.model_dump())))]
-    shown = [attempt("Scaling", make, run) for make in (_tiles, _table, _chart)]
+    return blocks_of(records, record, ScalingRun, "scaling", _tiles, partial(_notes, records, record), _table, _chart)
+
+
+def _notes(records: Records, record: CellRecord, run: ScalingRun) -> list[Block]:
     notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
     if run.checked is not None and not run.checked.correct:
         notes.append(f"Answers {run.checked.at}: {run.checked.reason}.")
     if (cost := in_cpus(records).get(record.cell.name)) is not None:
         notes.append(f"{cost.sentence[0].upper()}{cost.sentence[1:]}.")
-    return [shown[0], *map(Note, notes), *shown[1:]]
+    return [Note(note) for note in notes]
 
 
 def _tiles(run: ScalingRun) -> Tiles:

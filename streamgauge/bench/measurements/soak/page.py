@@ -15,7 +15,7 @@ _SPARKS = 40
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    return blocks_of(records, record, SoakRun, "soak", lambda _: (_tiles, _table, _chart))
+    return blocks_of(records, record, SoakRun, "soak", _tiles, _table, _chart)
 
 
 def _tiles(run: SoakRun) -> Tiles:
