@@ -174,21 +174,14 @@ class Run:
     @property
     def latencies(self) -> Rows[Latency]:
         """The latency runs of each cell."""
+        names = {"fraction", "common", "rate_events_per_s", "system_cpu_us_per_event", "correct"}
         latencies = (
             Latency(
                 **one.cell.model_dump(),
-                fraction=run.fraction,
-                common=run.common,
-                rate_events_per_s=run.rate_events_per_s,
+                **run.model_dump(include=names),
+                **run.event_latency.model_dump(exclude={"count", "p95_ms"}),
                 is_sound=run.is_sound,
                 rows=run.event_latency.count,
-                p50_ms=run.event_latency.p50_ms,
-                p90_ms=run.event_latency.p90_ms,
-                p99_ms=run.event_latency.p99_ms,
-                p999_ms=run.event_latency.p999_ms,
-                max_ms=run.event_latency.max_ms,
-                system_cpu_us_per_event=run.system_cpu_us_per_event,
-                correct=run.correct,
             )
             for one in self.cells
             for run in one.latency

@@ -17,6 +17,8 @@ from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark
 FAR_BYTES = 20e9
 BYTES_PER_NEXMARK_EVENT = 250
 _NEXMARK_QUERIES = 24
+#: of a task, the one after a failure included
+_TRIES = 2
 #: states of a stage of which nothing is left
 ENDED = ("done", "failed", "skipped")
 
@@ -161,18 +163,18 @@ def left_seconds(benchmark: Benchmark, records: Iterable[StageRecord] = (), *, r
     return seconds
 
 
-def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False, tries: int = 2) -> float:
+def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float:
     """The seconds after which a run counts as hung: every task took its whole time, in each of its tries."""
     stages = stages_of(benchmark, nightly=nightly)
     tasks = sum(timeout_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in stages)
-    return tries * tasks + benchmark.timeouts.least.seconds
+    return _TRIES * tasks + benchmark.timeouts.least.seconds
 
 
-def release_timeout_seconds(benchmark: Benchmark, *, tries: int = 2) -> float:
+def release_timeout_seconds(benchmark: Benchmark) -> float:
     """The same for the DAG of a release check."""
     few = [stage for stage in STAGES if stage.name in ("ingest", "generate")]
     tasks = sum(timeout_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in few)
-    return tries * (tasks + timeout_seconds(RELEASE, benchmark)) + benchmark.timeouts.least.seconds
+    return _TRIES * (tasks + timeout_seconds(RELEASE, benchmark)) + benchmark.timeouts.least.seconds
 
 
 def _events(benchmark: Benchmark) -> float:

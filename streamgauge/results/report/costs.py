@@ -8,7 +8,7 @@ from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table
 from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, error_bars, figure, line
-from streamgauge.results.report.degrees import axes, by_line, common_rates, comparisons, line_of
+from streamgauge.results.report.degrees import axes, by_line, comparisons, line_of
 from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -29,8 +29,8 @@ class Costs:
         self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
         self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
         self._kept = {(one.name, one.metric): one for one in comparisons(records) if one.against == self.axes.base}
-        rates = common_rates(self.cells)
-        self.common = rates[0] if rates else None
+        common = (run.rate_events_per_s for cell in self.cells for run in cell.latency if run.common)
+        self.common = min(common, default=None)  # the lowest rate at which cells were measured alike
 
     def kept(self, record: CellRecord, metric: str = RATE) -> Comparison | None:
         """The comparison with the least disordered stream; None if no process measured both in turns."""

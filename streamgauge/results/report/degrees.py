@@ -96,11 +96,6 @@ def at_common_rate(record: CellRecord, rate: float | None) -> LatencyRun | None:
     return runs[-1] if runs else None
 
 
-def common_rates(cells: Iterable[CellRecord]) -> list[float]:
-    """The rates in events/s at which cells were measured alike, the lowest first."""
-    return sorted({run.rate_events_per_s for record in cells for run in record.latency if run.common})
-
-
 def lost(record: CellRecord) -> LatencyRun | None:
     """The checked latency run that tells how many events were lost: that at the common rate, if there is one."""
     runs = [run for run in record.latency if run.late_events is not None and run.correct]
