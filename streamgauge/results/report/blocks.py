@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -145,6 +145,13 @@ class Outcome:
     state: State
     sentence: str
     problems: list[tuple[State, str, str]]  # state, what, reason
+
+
+def blocks_in(sections: Iterable[Section]) -> Iterator[tuple[Section, Block]]:
+    """Yields all blocks in the order of the page, each with the section or part in which it stands."""
+    for section in sections:
+        yield from ((section, block) for block in section.blocks)
+        yield from blocks_in(section.parts)
 
 
 def plain(cell: Cell) -> str:
