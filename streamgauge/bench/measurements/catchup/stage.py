@@ -24,14 +24,12 @@ from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
 from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, live_since, needed
-from streamgauge.stats.trend import medians
+from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
 #: what is followed, with its unit
 UNITS = {"state_rows": "rows", "state_bytes": "bytes", "resident_memory": "bytes"}
 EVERY_S = 1.0
-#: points of a repeat's age that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
@@ -127,7 +125,6 @@ def repeat_of(measured: Measured, bound_s: float) -> Repeat:
         caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
-    at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
         failed=bool(measured.failure),
@@ -137,7 +134,7 @@ def repeat_of(measured: Measured, bound_s: float) -> Repeat:
         offered=seen.offered,
         correct=measured.correct,
         dropped=measured.dropped.count if measured.dropped else late,
-        ages=tuple(zip(at.tolist(), ages.tolist(), strict=True)),
+        ages=kept_points([one.at_s for one in seen.clock], [one.age_s for one in seen.clock]),
     )
 
 

@@ -23,11 +23,9 @@ from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Compared
-from streamgauge.stats.trend import medians
+from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
-#: points of a trial's age that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Recovery) -> dict[str, object]:
@@ -135,7 +133,6 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     elif details.get("drained") is False and after.back_s is not None:
         invalid = invalid or "it did not end its work in time, so its answers are not known"
     lost, doubled, by_key = differing(check)
-    ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
     is_known = is_read_once and None not in again and not details["system"].get("link_slip_ns")  # a link reads for it
@@ -156,7 +153,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
         lost=lost,
         doubled=doubled,
         by_key=by_key,
-        ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
+        ages=kept_points([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock]),
     )
 
 

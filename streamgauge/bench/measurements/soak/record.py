@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from streamgauge.records.answered import Answered
+from streamgauge.records.answered import RatedRun
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Outcome
 from streamgauge.records.record import Part
@@ -38,12 +36,9 @@ class Followed(Part):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class SoakRun(Answered):
+class SoakRun(RatedRun):
     """Content of soak.json."""
 
-    plan: str
-    fraction: float | None  # of the sustainable rate; None: the file names the rate
-    rate_events_per_s: float
     seconds: float
     outcome: Outcome
     valid: bool
@@ -53,7 +48,6 @@ class SoakRun(Answered):
     offered: int = 0
     series: tuple[Followed, ...] = ()
     unknown: tuple[str, ...] = ()  # series that this system does not tell
-    software: dict[str, str] = Field(default_factory=dict)
 
     @property
     def outputs(self) -> dict[str, bool | None]:

@@ -14,7 +14,7 @@ from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.bench.measurements.soak.section import Soak
-from streamgauge.stats.trend import full, lowest, medians, trend
+from streamgauge.stats.trend import full, kept_points, lowest, trend
 
 log = logging.getLogger("streamgauge")
 Points = Sequence[tuple[float, float]]
@@ -30,8 +30,6 @@ UNITS = {
     "open_files": "files",
     "disk": "bytes",
 }
-#: points of a series that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
@@ -94,7 +92,6 @@ def followed(name: str, points: Points, limit: float | None, series: int) -> Fol
     at, values = np.array(points).T
     at, values = lowest(at, values) if name == "heap_after_collection" else (at, values)
     course = trend(at, values, series=series)
-    kept = medians(at, values, _KEPT)
     return Followed(
         name=name,
         unit=UNITS[name],
@@ -108,7 +105,7 @@ def followed(name: str, points: Points, limit: float | None, series: int) -> Fol
         high=_finite(course.high),
         limit=limit,
         full=full(course, limit) if limit is not None else None,
-        points=tuple(zip(*(part.tolist() for part in kept), strict=True)),
+        points=kept_points(at, values),
     )
 
 
