@@ -57,12 +57,8 @@ def seconds(value: float | None) -> str:
     return f"{hours}\u00a0h {minutes:02d}\u00a0min" if hours else f"{minutes}\u00a0min {rest:02d}\u00a0s"
 
 
-def ticks(value: float | None, tick: Tick) -> str:
-    return MISSING if value is None else show_ticks(value, tick)
-
-
 def quantile_cells(delay: Delays, tick: Tick) -> list[str]:
-    return [ticks(value, tick) for value in delay.values]
+    return [MISSING if value is None else show_ticks(value, tick) for value in delay.values]
 
 
 def sentence(delay: Delays, tick: Tick) -> str:

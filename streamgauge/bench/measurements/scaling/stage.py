@@ -20,7 +20,6 @@ from streamgauge.bench.measurements.latency.stage import sustainable
 from streamgauge.bench.measurements.scaling.record import (
     Carried,
     Checked,
-    Interval,
     Scalability,
     ScalingRun,
     law_of,
@@ -235,14 +234,10 @@ def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float]) -> 
         rate_events_per_s=geometric_mean([*own.values()]),
         interval=interval([*own.values()]),
         efficiency=geometric_mean(pairs) if pairs else None,
-        efficiency_interval=_around(pairs) if cpus != base else None,
+        efficiency_interval=interval(pairs) if cpus != base else None,
         blocks=tuple(own.values()),
         limited_by=limits[-1],
     )
-
-
-def _around(values: Sequence[float]) -> Interval | None:
-    return interval(values) if len(values) > 1 else None
 
 
 def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: float) -> ScalingRun:

@@ -27,10 +27,6 @@ class Followed(Part):
     points: tuple[tuple[float, float], ...] = ()  # seconds since the start, and value
 
     @property
-    def grows(self) -> bool:
-        return self.kind == "growing"
-
-    @property
     def interval(self) -> tuple[float, float] | None:
         """Both ends of the interval of its rate; None without both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
@@ -55,4 +51,4 @@ class SoakRun(RatedRun):
 
     @property
     def growing(self) -> list[Followed]:
-        return [one for one in self.series if one.grows]
+        return [one for one in self.series if one.kind == "growing"]
