@@ -17,14 +17,7 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import sustainable
-from streamgauge.bench.measurements.scaling.record import (
-    Carried,
-    Checked,
-    Scalability,
-    ScalingRun,
-    law_of,
-    need_of,
-)
+from streamgauge.bench.measurements.scaling.record import Carried, Checked, Scalability, ScalingRun, law_of, need_of
 from streamgauge.bench.measurements.scaling.section import CHECK_S, Scaling
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import differ_of, geometric_mean, interval
