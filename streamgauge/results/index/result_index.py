@@ -83,11 +83,7 @@ class Index:
                 log.warning("%s; it was left out", line)
         keys = [series_key(result) for _, result in figures]
         lines = {
-            key: {
-                "key": key,
-                **results.measured(result),
-                "machine": canonical(results.identity(result.machine)),
-            }
+            key: {"key": key, **results.measured(result), "machine": canonical(results.identity(result.machine))}
             for key, (_, result) in zip(keys, figures, strict=True)
         }
         _insert(connection, series, sorted(lines.values(), key=lambda row: str(row["key"])))
