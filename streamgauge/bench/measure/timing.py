@@ -10,8 +10,8 @@ from functools import cache
 from streamgauge.base.live import about
 from streamgauge.bench.measurements import LONGEST, USUAL, Pace, RatedSection
 from streamgauge.catalog.run_log import StageRecord
-from streamgauge.catalog.stages import RELEASE, STAGES, Stage, needed_before, scopes_of, stages_of
-from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark
+from streamgauge.catalog.stages import BY_NAME, RELEASE, Stage, needed_before, scopes_of, stages_of
+from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark, Release
 
 #: size that is taken for a source on an object store, which is not asked whenever a DAG file is read
 FAR_BYTES = 20e9
@@ -64,37 +64,31 @@ def release_seconds(benchmark: Benchmark, pace: Pace = LONGEST, *, again: bool =
         return pace.start_s
     queries = _NEXMARK_QUERIES if "all" in settings.queries else len(settings.queries)
     answers = 2 * queries * 2 * (pace.nexmark_query_s + settings.events / pace.nexmark_events_per_s)
-    rounds = len(_pairs(benchmark)) * (settings.repetitions + settings.reruns * again)
-    rounds_s = rounds * (_fixed_round_seconds(benchmark, pace) + _ladder_round_seconds(benchmark, pace))
+    pairs = len({(cell.experiment, cell.workload) for cell in benchmark.all_cells()})  # each is measured of both sides
+    rounds = pairs * (settings.repetitions + settings.reruns * again)
+    round_s = _fixed_round_seconds(benchmark, settings, pace) + _ladder_round_seconds(benchmark, settings, pace)
     beside = [benchmark.sections[name] for name in settings.beside]
     searches = sum(not isinstance(section, RatedSection) for section in beside)
     beside_s = sum(section.cell_seconds(benchmark, pace) for section in beside)
-    once = 2 * len(_pairs(benchmark)) * (beside_s + searches * benchmark.search.cell_seconds(benchmark, pace))
-    return pace.start_s + answers + rounds_s + once
+    once = 2 * pairs * (beside_s + searches * benchmark.search.cell_seconds(benchmark, pace))
+    return pace.start_s + answers + rounds * round_s + once
 
 
-def _pairs(benchmark: Benchmark) -> set[tuple[str, str]]:
-    """Experiments and workloads that a release check measures of each side."""
-    return {(cell.experiment, cell.workload) for cell in benchmark.all_cells()}
-
-
-def _fixed_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
+def _fixed_round_seconds(benchmark: Benchmark, settings: Release, pace: Pace) -> float:
     """Estimates the seconds of baseline, candidate, baseline at a fixed rate; 0 if only rates are compared.
 
     A process takes as long as its start once more, to catch up after its warm-up, to be checked and to end.
     """
-    settings = benchmark.release
-    if settings is None or not set(settings.tolerance) - {RELEASE_RATE}:
+    if not set(settings.tolerance) - {RELEASE_RATE}:
         return 0.0
     catchup = benchmark.catchup if RELEASE_CATCHUP in settings.tolerance else None
     caught_s = catchup.until_live_s(benchmark, pace) if catchup else 0.0
     return 3 * (2 * pace.start_s + settings.warmup_seconds + settings.seconds + caught_s)
 
 
-def _ladder_round_seconds(benchmark: Benchmark, pace: Pace) -> float:
+def _ladder_round_seconds(benchmark: Benchmark, settings: Release, pace: Pace) -> float:
     """Estimates the seconds of a ladder and a trial of baseline and candidate; 0 if no rates are compared."""
-    settings = benchmark.release
-    if settings is None or RELEASE_RATE not in settings.tolerance:
+    if RELEASE_RATE not in settings.tolerance:
         return 0.0
     alone = benchmark.search.model_copy(update={"processes": 1, "proof_steps": 0})
     return 2 * (alone.cell_seconds(benchmark, pace) + settings.seconds)
@@ -155,7 +149,7 @@ def left_seconds(benchmark: Benchmark, records: Iterable[StageRecord] = (), *, r
             expected_s = stage_seconds(stage, benchmark, USUAL)
             if stage.in_turns:  # it leaves out the cells of a failed experiment, and those that it has searched
                 cells = [cell.model_dump() for cell in benchmark.all_cells()]
-                of_cell = next(one for one in STAGES if one.name == "search")
+                of_cell = BY_NAME["search"]
                 ended = [cell for cell in cells if states.get((of_cell.name, *cell.values())) in ENDED]
                 to_measure = [cell for cell in cells if cell not in ended and not skipped(of_cell, cell)]
                 expected_s *= len(to_measure) / max(1, len(cells))
@@ -172,7 +166,7 @@ def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float
 
 def release_timeout_seconds(benchmark: Benchmark) -> float:
     """The same for the DAG of a release check."""
-    few = [stage for stage in STAGES if stage.name in ("ingest", "generate")]
+    few = BY_NAME["ingest"], BY_NAME["generate"]
     tasks = sum(timeout_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in few)
     return _TRIES * (tasks + timeout_seconds(RELEASE, benchmark)) + benchmark.timeouts.least.seconds
 
