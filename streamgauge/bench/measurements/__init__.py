@@ -1,8 +1,9 @@
 """Measurements of cells: the one table of them, and what each declares.
 
-A measurement is a package with a file for each of its roles: `section.py` has its section of the benchmark file,
-`record.py` what it writes, `stage.py` how it measures, and `page.py` what a run's page shows. Each file may import what
-its role's wing may import (tests/test_floors.py). Another measurement is one more folder here, and a row below.
+A measurement is a package with a file for each of its roles: `section.py` has its section of the benchmark file and how
+long it takes, `record.py` what it writes, `stage.py` how it measures, and `page.py` what a run's page shows. Each file
+may import what its role's wing may import (tests/test_floors.py). Another measurement is one more folder here, and a
+row below.
 """
 
 from __future__ import annotations
