@@ -138,7 +138,6 @@ def test_a_measurement_s_files_have_roles_and_it_names_each_part_where_its_role_
         places = {"section": declared.section, "stage": declared.measure, "page": declared.blocks}
         assert {role: room(place.replace(":", ".")) for role, place in places.items()} == {r: ROLES[r] for r in places}
         assert {room(place.replace(":", ".")) for place in declared.records.values()} == {"records"}
-        assert not declared.seconds or room(declared.seconds) == ROLES["stage"]
 
 
 #: who may import an engine besides its own folder, and why

@@ -22,6 +22,7 @@ from streamgauge.bench import measurements
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.checks import check_names
+from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
@@ -105,8 +106,7 @@ def test_its_stage_follows_the_search_and_the_report_follows_it(plugin: Path, tm
     assert all(NAME in stages[later].reads for later in ("report", "regressions"))
     before = [stage.name for stage, _ in needed_before(stages[NAME], CELL.model_dump())]
     assert before == ["generate", "validate", "turns" if in_turns else "search"]
-    usual = timing.USUAL
-    assert timing.stage_seconds(stages[NAME], bench.benchmark, usual) == usual.start_s + 30  # there is no warm-up
+    assert timing.stage_seconds(stages[NAME], bench.benchmark, USUAL) == USUAL.start_s + 30  # there is no warm-up
 
 
 def test_a_file_without_the_section_has_no_stage_of_it(plugin: Path, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""The form of a measurement's record that says whether answers were right."""
+"""The forms of a measurement's record: one that says whether answers were right, and one that also has one rate."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+
+from pydantic import Field
 
 from streamgauge.records.record import Record
 
@@ -19,3 +21,12 @@ class Answered(Record):
     def partly(self) -> dict[str, tuple[int, int]]:
         """Maps each part of which some trials were compared, and none was wrong, to how many, of how many."""
         return {}
+
+
+class RatedRun(Answered):
+    """Record of a measurement at one rate."""
+
+    plan: str
+    fraction: float | None  # of the sustainable rate; None: the file names the rate
+    rate_events_per_s: float
+    software: dict[str, str] = Field(default_factory=dict)

@@ -33,3 +33,8 @@ class StageLine(Line):
     error: str | None = None
     cause: Cause | None = None
     environment: Environment | None = None  # of an attempt that ended well
+
+    @property
+    def what(self) -> str:
+        """Words for the stage with what it runs for, such as "generate late20"."""
+        return " ".join([self.stage, *self.scope.values()])

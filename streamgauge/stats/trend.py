@@ -27,6 +27,8 @@ ALPHA = 0.05
 SETTLING = 0.25
 #: a series is judged by the medians of at most so many equal parts
 MOST = 120
+#: a record keeps at most so many points of a series
+KEPT = 300
 #: parts of a heap's series, each with a collection or more
 LOWEST = 40
 #: fewest samples that are judged, and fewest that count as independent
@@ -139,6 +141,12 @@ def alikeness(rest: np.ndarray) -> float:
 def medians(seconds: Series, values: Series, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean times and medians of at most so many parts of a series."""
     return _of_parts(seconds, values, most, np.median)
+
+
+def kept_points(seconds: Series, values: Series) -> tuple[tuple[float, float], ...]:
+    """The points of a series that a record keeps."""
+    at, seen = medians(seconds, values, KEPT)
+    return tuple(zip(at.tolist(), seen.tolist(), strict=True))
 
 
 def lowest(seconds: Series, values: Series, most: int = LOWEST) -> tuple[np.ndarray, np.ndarray]:

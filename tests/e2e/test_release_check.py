@@ -25,6 +25,7 @@ from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import LOCKS
+from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
@@ -197,8 +198,8 @@ def test_a_catch_up_is_compared_only_with_its_section(tmp_path: Path) -> None:
     said = r"release\.compare: found catchup, allowed: with a section catchup"
     with pytest.raises(UserError, match=said):
         write_bench(tmp_path, release=release)
-    usual = timing.release_seconds(write_bench(tmp_path, release={"rate": 3000}, catchup={}).benchmark, timing.USUAL)
-    more = timing.release_seconds(write_bench(tmp_path, release=release, catchup={}).benchmark, timing.USUAL)
+    usual = timing.release_seconds(write_bench(tmp_path, release={"rate": 3000}, catchup={}).benchmark, USUAL)
+    more = timing.release_seconds(write_bench(tmp_path, release=release, catchup={}).benchmark, USUAL)
     assert more - usual == pytest.approx(3 * 8 * (300 + 10 + 5))  # eight rounds of three sides, with those of suspects
 
 

@@ -34,6 +34,7 @@ from streamgauge.bench.compare.release_rules import (
     suspects,
 )
 from streamgauge.bench.measure import timing
+from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.answers import Ability, Answer, FeatureAbility, Mode, Status
@@ -429,8 +430,8 @@ def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_pat
     soak = {"soak": {"minutes": 20}, "release": {"rate": 10, "compare": ["cpu", "soak"]}}
     benchmark = write_bench(tmp_path, **soak).benchmark
     without = write_bench(tmp_path, release={"rate": 10, "compare": ["cpu"]}).benchmark
-    more = timing.release_seconds(benchmark, timing.USUAL) - timing.release_seconds(without, timing.USUAL)
-    assert more == pytest.approx(2 * (1200 + 2 * timing.USUAL.start_s))
+    more = timing.release_seconds(benchmark, USUAL) - timing.release_seconds(without, USUAL)
+    assert more == pytest.approx(2 * (1200 + 2 * USUAL.start_s))
 
 
 def test_a_manifest_tells_when_it_was_changed() -> None:

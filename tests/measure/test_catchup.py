@@ -16,6 +16,7 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.vitals import Vitals
+from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
 from streamgauge.bench.measurements.catchup.section import Catchup
@@ -136,13 +137,12 @@ def test_what_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: P
 
 def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
     with_it = bench_of(tmp_path, rate=None, fraction=0.6, minutes=2, repeats=3, patience=4).benchmark
-    usual = timing.USUAL
     names = [one.name for one in stages_of(with_it)]
     assert names[names.index("search") :] == ["search", "latency", "catchup", "report"]
     # 120 s of backlog at 0.6 of its speed need 180 s; it stays live for 5.5 s; there is no warm-up
-    wanted = usual.start_s + 3 * (usual.start_s + 180 + 5.5)
-    assert timing.stage_seconds(BY_NAME["catchup"], with_it, usual) == pytest.approx(wanted)
-    longest = timing.LONGEST.start_s + 3 * (timing.LONGEST.start_s + 480 + 5.5)
+    wanted = USUAL.start_s + 3 * (USUAL.start_s + 180 + 5.5)
+    assert timing.stage_seconds(BY_NAME["catchup"], with_it, USUAL) == pytest.approx(wanted)
+    longest = LONGEST.start_s + 3 * (LONGEST.start_s + 480 + 5.5)
     assert timing.stage_seconds(BY_NAME["catchup"], with_it) == pytest.approx(longest)
     assert "catchup" not in [one.name for one in stages_of(write_bench(tmp_path).benchmark)]
 

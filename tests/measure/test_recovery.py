@@ -20,6 +20,7 @@ from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
 from streamgauge.bench.measure.measured import Measured
+from streamgauge.bench.measurements import LONGEST, USUAL, Pace
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
 from streamgauge.bench.measurements.recovery.stage import (
@@ -164,27 +165,27 @@ def test_instants_are_those_of_the_seed_and_differ_between_faults() -> None:
 
 
 def test_a_fault_takes_two_minutes_at_most_where_the_file_says_nothing_else(tmp_path: Path) -> None:
-    usual = timing.USUAL
-
     def seconds(*faults: str) -> int:
         section: dict[str, Any] = {"rate": 1.0}
         bench = write_bench(tmp_path, recovery=section | ({"faults": faults} if faults else {}))
-        return round(timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) - 2 * usual.start_s)
+        return round(timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, USUAL) - 2 * USUAL.start_s)
 
     assert seconds("kill") <= 120
     assert seconds() <= 3 * 120
-    once, section = timing.recovery_seconds(bench_of(tmp_path, {}).benchmark), {"checkpoint_intervals": ["1s", "5s"]}
-    assert timing.recovery_seconds(bench_of(tmp_path, section).benchmark) == 2 * once
+    once, twice = (bench_of(tmp_path, one).benchmark for one in ({}, {"checkpoint_intervals": ["1s", "5s"]}))
+    longest_s = timing.stage_seconds(BY_NAME["recovery"], once)
+    assert timing.stage_seconds(BY_NAME["recovery"], twice) == 2 * longest_s
 
 
 def test_the_longest_time_of_a_recovery_holds_what_the_commands_of_a_job_may_take(tmp_path: Path) -> None:
-    def seconds(pace: timing.Pace, **faults: list[str]) -> float:
+    def seconds(pace: Pace, **faults: list[str]) -> float:
         job = {"name": "j", "engine": "job", "bootstrap": "b:1", "command": ["true"], "faults": faults}
-        return timing.recovery_seconds(write_bench(tmp_path, systems=[job], recovery={"rate": 1.0}).benchmark, pace)
+        bench = write_bench(tmp_path, systems=[job], recovery={"rate": 1.0})
+        return timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, pace)
 
     declared = {"cut": ["true"], "heal": ["true"], "restart": ["true"]}
-    assert seconds(timing.LONGEST, **declared) - seconds(timing.LONGEST) == 3 * (4 * 60 + 60)
-    assert seconds(timing.USUAL, **declared) == seconds(timing.USUAL)
+    assert seconds(LONGEST, **declared) - seconds(LONGEST) == 3 * (4 * 60 + 60)
+    assert seconds(USUAL, **declared) == seconds(USUAL)
 
 
 def test_faults_of_a_job_are_of_the_plan_of_its_recovery_alone(tmp_path: Path) -> None:
@@ -369,11 +370,11 @@ def test_a_fault_that_an_adapter_does_not_declare_has_its_reason() -> None:
 
 
 def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
-    bench, usual = bench_of(tmp_path, {"seconds": 40}), timing.USUAL
+    bench = bench_of(tmp_path, {"seconds": 40})
     assert "recovery" in [stage.name for stage in stages_of(bench.benchmark)]
-    away_s = {"kill": 2, "restart": usual.start_s, "cut": 2}
-    expected_s = pytest.approx(2 * usual.start_s + 3 * sum(10 + one + 3.5 for one in away_s.values()))
-    assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, usual) == expected_s
+    away_s = {"kill": 2, "restart": USUAL.start_s, "cut": 2}
+    expected_s = pytest.approx(2 * USUAL.start_s + 3 * sum(10 + one + 3.5 for one in away_s.values()))
+    assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, USUAL) == expected_s
     assert "recovery" not in [stage.name for stage in stages_of(write_bench(tmp_path).benchmark)]
 
 

@@ -23,6 +23,7 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.checks import check_names
 from streamgauge.bench.measure.lock import FENCE
+from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.scaling import stage
 from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, disorder_in_cpus, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
@@ -361,12 +362,13 @@ def test_four_points_fit_into_ten_minutes_and_a_first_look_has_two_blocks(tmp_pa
     bench = write_bench(tmp_path, scaling={}, search={"warmup_seconds": 75})
     benchmark = bench.benchmark
     assert [stage.name for stage in stages_of(benchmark)][-3:] == ["latency", "scaling", "report"]
-    assert timing.stage_seconds(BY_NAME["scaling"], benchmark, timing.USUAL) < 600
+    assert timing.stage_seconds(BY_NAME["scaling"], benchmark, USUAL) < 600
     afresh = write_bench(tmp_path, scaling={"setting": "parallelism", "values": [1, 2]}, search={"warmup_seconds": 75})
-    visit_s, longest_s = 2 * timing.USUAL.start_s + 0.8 * 75, timing.scaling_seconds(afresh.benchmark)
-    assert 7 * visit_s < timing.stage_seconds(BY_NAME["scaling"], afresh.benchmark, timing.USUAL) < longest_s
+    visit_s = 2 * USUAL.start_s + 0.8 * 75
+    longest_s = timing.stage_seconds(BY_NAME["scaling"], afresh.benchmark)
+    assert 7 * visit_s < timing.stage_seconds(BY_NAME["scaling"], afresh.benchmark, USUAL) < longest_s
     four = 4 * 2 * afresh.benchmark.search.window_seconds  # a faster value takes so many windows
-    assert longest_s > 7 * (2 * timing.LONGEST.start_s + 75) + 6 * four
+    assert longest_s > 7 * (2 * LONGEST.start_s + 75) + 6 * four
     quick = Overrides(quick=True).apply(benchmark)
     assert quick.scaling is not None
     assert quick.scaling.blocks == 2

@@ -14,6 +14,7 @@ from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measure.vitals import disk_bytes
+from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.bench.measurements.soak.stage import followed, sentence_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
@@ -100,10 +101,10 @@ def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_
 
 
 def test_only_a_file_with_the_section_has_the_stage_and_its_time_is_in_the_plan(tmp_path: Path) -> None:
-    with_it, usual = bench_of(tmp_path, minutes=20).benchmark, timing.USUAL
+    with_it = bench_of(tmp_path, minutes=20).benchmark
     names = [stage.name for stage in stages_of(with_it)]
     assert names[names.index("search") :] == ["search", "latency", "soak", "report"]
-    assert timing.stage_seconds(BY_NAME["soak"], with_it, usual) == 1200 + 2 * usual.start_s  # there is no warm-up
+    assert timing.stage_seconds(BY_NAME["soak"], with_it, USUAL) == 1200 + 2 * USUAL.start_s  # there is no warm-up
     quick = Overrides(quick=True).apply(with_it)
     assert quick.soak is not None
     assert (quick.soak.minutes, quick.soak.rate) == (1.0, 2000)

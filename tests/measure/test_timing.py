@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.bench.measure import timing
+from streamgauge.bench.measurements import USUAL
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME, scopes_of, stages_of
 from streamgauge.config import RELEASE_RATE, Release, load
@@ -16,7 +17,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 @pytest.mark.parametrize(("name", "measured_s"), [("flights", 659), ("degrees", 62 * 60)])
 def test_the_estimate_for_people_is_within_half_of_what_a_run_took(name: str, measured_s: float) -> None:
-    usual = timing.run_seconds(load(CONFIGS / f"{name}.yaml"), pace=timing.USUAL)
+    usual = timing.run_seconds(load(CONFIGS / f"{name}.yaml"), pace=USUAL)
     assert measured_s / 1.5 < usual < measured_s * 1.5
 
 
@@ -24,7 +25,7 @@ def test_a_timeout_is_far_beyond_what_a_run_usually_takes() -> None:
     for file in CONFIGS.glob("*.yaml"):
         benchmark = load(file)
         for stage in stages_of(benchmark, nightly=True):
-            assert timing.stage_seconds(stage, benchmark, timing.USUAL) <= timing.stage_seconds(stage, benchmark)
+            assert timing.stage_seconds(stage, benchmark, USUAL) <= timing.stage_seconds(stage, benchmark)
 
 
 def test_what_is_left_shrinks_with_each_stage_that_ends() -> None:
@@ -42,7 +43,7 @@ def test_cells_in_turns_have_less_left_with_each_one_that_was_searched() -> None
     benchmark = load(CONFIGS / "flights.yaml")
     first, _ = benchmark.all_cells()
     begun = [record("turns", state="started")]
-    turns_s = timing.stage_seconds(BY_NAME["turns"], benchmark, timing.USUAL)
+    turns_s = timing.stage_seconds(BY_NAME["turns"], benchmark, USUAL)
     whole = timing.left_seconds(benchmark, begun)
     half = timing.left_seconds(benchmark, [*begun, record("search", *first.model_dump().values())])
     assert whole - half == pytest.approx(turns_s / 2)
@@ -60,7 +61,7 @@ def test_what_a_failed_experiment_skips_is_not_left() -> None:
     ready = [record("ingest"), record("analyze")]
     both = [*ready, *(record(stage, one.name) for stage in ("generate", "validate") for one in (first, second))]
     one = [*ready, record("generate", first.name, state="failed"), *both[3:]]
-    of_a_cell = timing.stage_seconds(BY_NAME["turns"], benchmark, timing.USUAL) / 2
+    of_a_cell = timing.stage_seconds(BY_NAME["turns"], benchmark, USUAL) / 2
     whole, half = timing.left_seconds(benchmark, both), timing.left_seconds(benchmark, one[:3] + both[3:])
     assert whole - half == pytest.approx(of_a_cell), "validation of the first one is done in both"
     none = [*ready, *(record("generate", one.name, state="failed") for one in benchmark.experiments)]
@@ -74,24 +75,24 @@ def test_a_stage_that_runs_has_less_left_from_second_to_second() -> None:
     running = [record("ingest", state="started")]
     whole = timing.left_seconds(benchmark, running)
     assert timing.left_seconds(benchmark, running, running_s=5) == whole - 5
-    others = whole - timing.stage_seconds(BY_NAME["ingest"], benchmark, timing.USUAL)
+    others = whole - timing.stage_seconds(BY_NAME["ingest"], benchmark, USUAL)
     assert timing.left_seconds(benchmark, running, running_s=1e6) == pytest.approx(others), "never below the others"
 
 
 def test_a_release_check_is_estimated_with_the_rounds_of_suspects() -> None:
     """A check of Flink against itself, with rates and all cells run again, took 39.5 minutes on two cores."""
-    flights, start_s = load(CONFIGS / "flights.yaml"), timing.USUAL.start_s
+    flights, start_s = load(CONFIGS / "flights.yaml"), USUAL.start_s
     search = flights.search.model_copy(update={"warmup_seconds": 25.0, "window_seconds": 2.5})
     release = Release(rate=30_000, seconds=10, warmup_seconds=15, compare=("rate", "latency", "cpu"), queries=())
     one = {"cells": flights.all_cells()[:1], "search": search, "release": release}
     benchmark = flights.model_copy(update=one)
     at_rate_s = 3 * (2 * start_s + 15 + 10)
     ladders_s = 2 * (2 * start_s + 0.8 * 25 + 22 * 2.5 + 10)  # starts, warm-up, windows, the trial that checks answers
-    assert timing.release_seconds(benchmark, timing.USUAL, again=False) == start_s + 4 * (at_rate_s + ladders_s)
-    usual_s = timing.release_seconds(benchmark, timing.USUAL)
+    assert timing.release_seconds(benchmark, USUAL, again=False) == start_s + 4 * (at_rate_s + ladders_s)
+    usual_s = timing.release_seconds(benchmark, USUAL)
     assert usual_s == start_s + 8 * (at_rate_s + ladders_s)
     assert 39.5 * 60 < usual_s < timing.release_seconds(benchmark) / 2
     assert timing.release_summary(benchmark) == "about 49 min; about 25 min if no cell is run again"
     rates = release.model_copy(update={"tolerance": {RELEASE_RATE: 0.1}})
     alone = benchmark.model_copy(update={"release": rates})
-    assert timing.release_seconds(alone, timing.USUAL) == start_s + 8 * ladders_s
+    assert timing.release_seconds(alone, USUAL) == start_s + 8 * ladders_s

@@ -51,9 +51,8 @@ class Watch:
         running = [one for one in self.stages if one.state == "started"]
         if not running:
             return f"  {'between stages' if self.stages else 'starting'}, {took(now - self._began)} in all{left}"
-        what = " ".join([running[-1].stage, *running[-1].scope.values()])
         step = last_step(self._log, self._log_begin)
-        return f"  {what}, {took(now - self._stage_began)}{left}{step}"
+        return f"  {running[-1].what}, {took(now - self._stage_began)}{left}{step}"
 
 
 def relay(process: processes.Leader, run_log: RunLog, watch: Watch, grace_seconds: float = 8.0) -> None:
@@ -76,10 +75,9 @@ def relay(process: processes.Leader, run_log: RunLog, watch: Watch, grace_second
 
 def line(stage: StageRecord) -> str:
     """Line on the state of a stage, such as `  done    generate late20 3.9 s (reused)`."""
-    what = " ".join([stage.stage, *stage.scope.values()])
     seconds = f" {stage.seconds:.1f} s" if stage.seconds is not None else ""
     reused = " (reused)" if stage.reused else ""
-    return f"  {stage.state:8}{what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
+    return f"  {stage.state:8}{stage.what}{seconds}{reused}" + (f": {stage.error}" if stage.error else "")
 
 
 def last_step(log: Path, begin: int) -> str:

@@ -17,7 +17,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import scopes_of, stages_of
 from streamgauge.config import Benchmark
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.degrees import all_comparisons, in_cpus
+from streamgauge.results.report.degrees import comparisons, in_cpus
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -48,7 +48,7 @@ def show_figures(benchmark: Benchmark, store: Store, run_log: RunLog, console: C
 
 def _lines(records: Records) -> Iterator[str]:
     """Yields what disorder costs, figures that the table has no column for, and sentences on each cell."""
-    yield from (f"{compared.name}: {compared.sentence}" for compared in all_comparisons(records))
+    yield from (f"{compared.name}: {compared.sentence}" for compared in comparisons(records))
     names = tuple(f"{name}_" for name in records.benchmark.sections if name not in ("search", "latency"))
     for _, one in results.numbered(records.directory)[0]:
         if one.metric.startswith(names) and one.reason != results.REPLACED:

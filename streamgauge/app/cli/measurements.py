@@ -24,6 +24,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.base.live import Log
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.requests import LONGEST_S, MOST_PER_S
+from streamgauge.bench.measurements import USUAL
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
@@ -155,7 +156,6 @@ def trial(
         raise UserError(f"--behind: found {behind:g}, allowed: seconds, 0 or more, at most 30 days")
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
-    from streamgauge.bench.measure import timing
     from streamgauge.bench.measure.cell import ready
     from streamgauge.bench.measure.lock import measuring
 
@@ -168,7 +168,7 @@ def trial(
     ):
         records = []
         for number, one in enumerate(rate, 1):
-            begins_s = timing.USUAL.start_s + timing.USUAL.warm * benchmark.search.warmup_seconds if number == 1 else 0
+            begins_s = USUAL.warm_s(benchmark) if number == 1 else 0
             with workplace.progress(f"trial at {one:g} events/s", begins_s + seconds):
                 record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record().to_json())
             place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
@@ -211,7 +211,6 @@ def search(
     given = {"processes": processes, "proof_steps": proof_steps}
     changes = {key: value for key, value in given.items() if value is not None}
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
-    from streamgauge.bench.measure import timing
     from streamgauge.bench.measure.cell_run import CellRun
     from streamgauge.bench.measurements.search import stage
     from streamgauge.records.trial import TRIALS, MeasuredTrial
@@ -219,7 +218,7 @@ def search(
     run = store.run(run_id or f"search-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, run)
     cell_run = CellRun(benchmark, store, cell, run)
-    expected_s = timing.search_seconds(benchmark, timing.USUAL) + 2 * long_runs
+    expected_s = benchmark.search.cell_seconds(benchmark, USUAL) + 2 * long_runs
     with (
         prepared(benchmark, store, run, cell.experiment, step="search", scope=cell.model_dump()),
         workplace.progress(f"search {cell.name}", expected_s),

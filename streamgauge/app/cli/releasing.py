@@ -16,6 +16,7 @@ from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
 from streamgauge.base.words import counted
+from streamgauge.bench.measurements import USUAL
 from streamgauge.records.release import JudgedSeries, ReleaseCheck
 
 
@@ -50,7 +51,7 @@ def release_check(
     store = checked(benchmark, artifacts)
     directory = store.run(run_id or f"{benchmark.name}-release-{uuid.uuid4().hex[:8]}")
     benchmark = topics.in_run(benchmark, directory)
-    expected_s, takes = timing.release_seconds(benchmark, timing.USUAL), timing.release_summary(benchmark)
+    expected_s, takes = timing.release_seconds(benchmark, USUAL), timing.release_summary(benchmark)
     with (
         prepared(benchmark, store, directory, step="release-check", scope={}),
         workplace.progress("release check", expected_s, takes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from importlib import import_module
@@ -17,13 +17,14 @@ from streamgauge.base.places import Remote, place
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import of_run
 from streamgauge.records.profile import Profile
-from streamgauge.results.report.degrees import all_comparisons
+from streamgauge.results.report.degrees import comparisons
 from streamgauge.results.report.run_records import CellRecord, Records
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from polars import DataFrame as PolarsFrame
 
+T = TypeVar("T")
 Row = TypeVar("Row", bound="Rate | Latency | Ratio")
 _ARROW = {"str": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
@@ -137,22 +138,19 @@ class Run:
     @cached_property
     def cells(self) -> list[CellRecord]:
         """The cells with the records of their searches and latency runs. Raises UserError if one is damaged."""
-        records = self._records()
-        cells = records.cells
-        records.require_sound()
-        return cells
+        return self._read(lambda records: records.cells)
 
     @cached_property
     def profile(self) -> Profile | None:
         """The source's profile; None without one. Raises UserError if it is damaged."""
-        records = self._records()
-        profile = records.profile
-        records.require_sound()
-        return profile
+        return self._read(lambda records: records.profile)
 
-    def _records(self) -> Records:
-        """Reads the records afresh: what is damaged in one kind says nothing of another."""
-        return Records(self.benchmark, self._store, self.path.name)
+    def _read(self, read: Callable[[Records], T]) -> T:
+        """Reads from the records afresh: what is damaged in one kind says nothing of another. Raises UserError."""
+        records = Records(self.benchmark, self._store, self.path.name)
+        value = read(records)
+        records.require_sound()
+        return value
 
     @property
     def rates(self) -> Rows[Rate]:
@@ -174,21 +172,14 @@ class Run:
     @property
     def latencies(self) -> Rows[Latency]:
         """The latency runs of each cell."""
+        names = {"fraction", "common", "rate_events_per_s", "system_cpu_us_per_event", "correct"}
         latencies = (
             Latency(
                 **one.cell.model_dump(),
-                fraction=run.fraction,
-                common=run.common,
-                rate_events_per_s=run.rate_events_per_s,
+                **run.model_dump(include=names),
+                **run.event_latency.model_dump(exclude={"count", "p95_ms"}),
                 is_sound=run.is_sound,
                 rows=run.event_latency.count,
-                p50_ms=run.event_latency.p50_ms,
-                p90_ms=run.event_latency.p90_ms,
-                p99_ms=run.event_latency.p99_ms,
-                p999_ms=run.event_latency.p999_ms,
-                max_ms=run.event_latency.max_ms,
-                system_cpu_us_per_event=run.system_cpu_us_per_event,
-                correct=run.correct,
             )
             for one in self.cells
             for run in one.latency
@@ -198,11 +189,8 @@ class Run:
     @property
     def comparisons(self) -> Rows[Ratio]:
         """The comparisons of cells that shared their processes. Raises UserError if a record is damaged."""
-        records = self._records()
-        compared = all_comparisons(records)
-        records.require_sound()
         ratios = []
-        for one in compared:
+        for one in self._read(comparisons):
             low, high = one.interval or (None, None)
             more = one.model_dump(exclude={"interval"})
             ratios.append(Ratio(**more, low=low, high=high, sentence=one.sentence))

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamgauge.bench.measurements.recovery.section import STAYS_S
 from streamgauge.records.measurement import Sample
 from streamgauge.stats.catch_up import Look, live_since, taking
-
-#: a system is back for good only if it was seen to stay so for so many seconds
-STAYS_S = 3.0
-
-
-def watched_s(bound_s: float) -> float:
-    """Seconds for which a trial goes on after its system is back."""
-    return bound_s + STAYS_S
 
 
 @dataclass(frozen=True)

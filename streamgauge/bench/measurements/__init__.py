@@ -1,21 +1,27 @@
 """Measurements of cells: the one table of them, and what each declares.
 
-A measurement is a package with a file for each of its roles: `section.py` has its section of the benchmark file,
-`record.py` what it writes, `stage.py` how it measures, and `page.py` what a run's page shows. Each file may import what
-its role's wing may import (tests/test_floors.py). Another measurement is one more folder here, and a row below.
+A measurement is a package with a file for each of its roles: `section.py` has its section of the benchmark file and how
+long it takes, `record.py` what it writes, `stage.py` how it measures, and `page.py` what a run's page shows. Each file
+may import what its role's wing may import (tests/test_floors.py). Another measurement is one more folder here, and a
+row below.
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, Field
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model, PositiveFloat
 from streamgauge.base.plugins import Parts, loaded
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 MEASUREMENTS = Parts(
     "measurements",
@@ -55,8 +61,34 @@ class MeasurementPackage:
     records: Mapping[str, str]  # by name: a Record each; that of the measurement's own name is NAME.json of a cell
     does: str = ""  # for the table of stages
     needs: tuple[str, ...] = AFTER_SEARCH  # what its stage reads; no search, if the section needs none
-    seconds: str = ""  # (Benchmark, Pace) -> estimated seconds for a cell
     in_turns: bool = False  # where cells take turns, the stage turns measures it
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Speeds at which a host does its work, from which estimates follow."""
+
+    start_s: float  # start of a Spark or Flink system with its driver
+    bytes_per_s: float  # rate at which a source is read, sorted and written again
+    warm: float  # part of search.warmup_seconds that a system needs
+    windows: float  # lengths of windows that a ladder takes
+    change_s: float  # from one stream to another, in cells that share a process
+    blocks: float  # part of search.blocks that are measured
+    loads: float  # part of the loads of a proof that are tried
+    trials: float  # trials at each load, in lengths of search.recovery_seconds
+    run: float  # lengths of latency.seconds that a latency run takes
+    nexmark_query_s: float  # a query in one mode, besides its events
+    nexmark_events_per_s: float
+
+    def warm_s(self, benchmark: Benchmark) -> float:
+        """Estimates the seconds until a fresh system has started and is warm."""
+        return self.start_s + self.warm * benchmark.search.warmup_seconds
+
+
+#: a host slower than any that was tried, where everything takes as long as it may: for timeouts
+LONGEST = Pace(60.0, 2e6, 1.0, 32.0, 20.0, 2.0, 1.0, 3.0, 1.0, 10.0, 2_000.0)
+#: fitted to runs of configs/ on two cores: for people
+USUAL = Pace(12.0, 20e6, 0.8, 22.0, 3.5, 1.2, 0.5, 0.8, 2.0, 4.0, 20_000.0)
 
 
 class Section(Model):
@@ -66,6 +98,10 @@ class Section(Model):
     def searches(self) -> bool:
         """False if the measurement needs no rate that a search finds."""
         return True
+
+    @abstractmethod
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        """Estimates the seconds of the measurement of a cell."""
 
 
 class RatedSection(Section):
@@ -86,6 +122,9 @@ class OwnSection(Section):
     seconds: PositiveFloat = Field(
         default=60.0, description="about how long a cell is measured, for the plan and for timeouts"
     )
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        return pace.warm_s(benchmark) + self.seconds
 
 
 class UncheckedSection(OwnSection):

@@ -6,7 +6,7 @@ from streamgauge.base.units import Tick, show_ticks
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade
 from streamgauge.results.report.advice_charts import table
 from streamgauge.results.report.blocks import Chart, Section
-from streamgauge.results.report.charts import Axis, Trace, axis, figure, line
+from streamgauge.results.report.charts import Axis, Trace, axis, error_bars, figure, line
 from streamgauge.streams.advice import words
 
 _HEADER = ("delay", "lost", "wrong", "events/s", "90 % interval", "p50", "p99", "state (KiB)", "open", "output")
@@ -74,8 +74,10 @@ def _picture(measured: MeasuredTrade, advice: Advice) -> dict[str, object]:
     axes: dict[str, Axis] = {}
     for nth, (title, values) in enumerate(panels):
         number, top = str(nth + 1) if nth else "", 1 - nth / len(panels)
-        spread = _spread(measured) if title.startswith("rate") else {}
-        traces.append(line(title, names, values, nth, mode="lines+markers", yaxis=f"y{number}", **spread))
+        trace = line(title, names, values, nth, mode="lines+markers", yaxis=f"y{number}")
+        if title.startswith("rate"):
+            trace["error_y"] = error_bars([rate or 0 for rate in values], [one.interval for one in measured.delays])
+        traces.append(trace)
         axes[f"yaxis{number}"] = axis(title, rangemode="tozero", domain=[top - 0.8 / len(panels), top]) | {
             "title": {"text": title, "font": {"size": 11}}
         }
@@ -83,10 +85,3 @@ def _picture(measured: MeasuredTrade, advice: Advice) -> dict[str, object]:
     first = axes.pop("yaxis")
     delays = axis("watermark delay", type="category", anchor=lowest)
     return figure(traces, delays, first, height=170 * len(panels), **axes)
-
-
-def _spread(measured: MeasuredTrade) -> dict[str, object]:
-    """Bars of the intervals of the rates."""
-    pairs = [(one.interval or (one.rate_events_per_s or 0,) * 2, one.rate_events_per_s or 0) for one in measured.delays]
-    above, below = [high - rate for (_, high), rate in pairs], [rate - low for (low, _), rate in pairs]
-    return {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}

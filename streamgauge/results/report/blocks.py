@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -147,6 +147,13 @@ class Outcome:
     problems: list[tuple[State, str, str]]  # state, what, reason
 
 
+def blocks_in(sections: Iterable[Section]) -> Iterator[tuple[Section, Block]]:
+    """Yields all blocks in the order of the page, each with the section or part in which it stands."""
+    for section in sections:
+        yield from ((section, block) for block in section.blocks)
+        yield from blocks_in(section.parts)
+
+
 def plain(cell: Cell) -> str:
     """The text of a cell; of a sparkline, its first and last value."""
     if isinstance(cell, Spark):
@@ -157,13 +164,14 @@ def plain(cell: Cell) -> str:
 
 def attempt(what: str, make: Callable[..., Block], *args: Any, **more: Any) -> Block:
     """Returns what `make` builds, or a Hole if it fails: a damaged record must not cost the whole page."""
-    [block] = attempt_all(what, lambda: [make(*args, **more)])
+    [block] = attempt_all(what, make, *args, **more)
     return block
 
 
-def attempt_all(what: str, make: Callable[..., list[Block]], *args: Any) -> list[Block]:
-    """Returns the blocks that `make` builds, or one Hole if it fails."""
+def attempt_all(what: str, make: Callable[..., Block | list[Block]], *args: Any, **more: Any) -> list[Block]:
+    """Returns the block or blocks that `make` builds, or one Hole if it fails."""
     try:
-        return make(*args)
+        made = make(*args, **more)
     except Exception as problem:
-        return [Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")]
+        made = Hole(what, f"the record is incomplete or damaged: {type(problem).__name__} {problem}")
+    return made if isinstance(made, list) else [made]

@@ -7,7 +7,7 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from streamgauge.base.shipped import SHIPPED
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark
 from streamgauge.results.report import again, page
-from streamgauge.results.report.blocks import Chart, Section, Table, plain
+from streamgauge.results.report.blocks import Chart, Section, Table, blocks_in, plain
 from streamgauge.results.report.run_records import Records
 
 #: width and height of a figure in CSS pixels, which a column of a paper takes well
@@ -65,9 +65,10 @@ def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: b
 def _write_blocks(folder: Path, sections: list[Section]) -> dict[str, dict[str, Any]]:
     """Writes each chart's and each table's numbers; returns the figures by the name of their file."""
     figures: dict[str, dict[str, Any]] = {}
-    for number, (where, block) in enumerate(_blocks(sections), 1):
+    shown = [(section, block) for section, block in blocks_in(sections) if isinstance(block, Chart | Table)]
+    for number, (section, block) in enumerate(shown, 1):
         title = block.title if isinstance(block, Chart) else block.caption or block.folded
-        name = f"{number:02d}-{_slug(' '.join(filter(None, (where, title))))}"
+        name = f"{number:02d}-{_slug(' '.join(filter(None, (section.title, title))))}"
         if isinstance(block, Chart):
             figures[name] = block.figure
             (folder / "figures" / f"{name}.csv").write_text(as_csv(block.table))
@@ -76,14 +77,6 @@ def _write_blocks(folder: Path, sections: list[Section]) -> dict[str, dict[str, 
             (folder / "tables" / f"{name}.md").write_text(as_markdown(block))
             (folder / "tables" / f"{name}.tex").write_text(as_latex(block))
     return figures
-
-
-def _blocks(sections: list[Section]) -> Iterator[tuple[str, Chart | Table]]:
-    for section in sections:
-        for block in section.blocks:
-            if isinstance(block, Chart | Table):
-                yield section.title, block
-        yield from _blocks(section.parts)
 
 
 def as_csv(table: Table) -> str:

@@ -80,6 +80,13 @@ def line(name: str, x: Sequence[Any], y: Sequence[Any], nth: int = 0, **more: An
     }
 
 
+def error_bars(y: Sequence[float], intervals: Sequence[tuple[float, float] | None], **more: Any) -> dict[str, Any]:
+    """Bars from each value to both ends of its interval; a value without one has none."""
+    both = [(value, interval or (value, value)) for value, interval in zip(y, intervals, strict=True)]
+    above, below = [high - value for value, (_, high) in both], [value - low for value, (low, _) in both]
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **more}
+
+
 def steps(name: str, bins: Sequence[Sequence[float]], per_second: float, nth: int = 0, scale: float = 1.0) -> Trace:
     """Trace of a histogram's outline; bins are [low, high, count] in ticks, and gaps are drawn as zero."""
     x: list[float] = []

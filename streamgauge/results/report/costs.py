@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table
-from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
-from streamgauge.results.report.degrees import axes, by_line, common_rates, comparison, line_of
+from streamgauge.results.report.charts import SYMBOLS, Axis, Trace, axis, delay_axis, error_bars, figure, line
+from streamgauge.results.report.degrees import axes, by_line, comparisons, line_of
 from streamgauge.results.report.formatting import number
 from streamgauge.results.report.run_records import CellRecord, Records
 
@@ -28,13 +28,13 @@ class Costs:
         self.records, self.axes = records, axes(records)
         self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
         self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
-        rates = common_rates(self.cells)
-        self.common = rates[0] if rates else None
+        self._kept = {(one.name, one.metric): one for one in comparisons(records) if one.against == self.axes.base}
+        common = (run.rate_events_per_s for cell in self.cells for run in cell.latency if run.common)
+        self.common = min(common, default=None)  # the lowest rate at which cells were measured alike
 
     def kept(self, record: CellRecord, metric: str = RATE) -> Comparison | None:
         """The comparison with the least disordered stream; None if no process measured both in turns."""
-        compared = comparison(self.records, record, metric)
-        return compared if compared and compared.against == self.axes.base else None
+        return self._kept.get((record.cell.name, metric))
 
     def part(self, record: CellRecord, metric: str = RATE) -> float | None:
         """A figure over that of the base: 1 of the base itself, where another cell is compared with it."""
@@ -103,24 +103,12 @@ def chart(
     )
 
 
-def ends_of(record: CellRecord) -> tuple[float, float] | None:
-    """Both ends of the interval of a cell's rate."""
-    low, high = record.interval
-    return (low, high) if low is not None and high is not None else None
-
-
-def _curve(
-    name: str,
-    nth: int,
-    points: Sequence[tuple[float, float, CellRecord]],
-    ends: Ends | None,
-) -> Trace:
+def _curve(name: str, nth: int, points: Sequence[tuple[float, float, CellRecord]], ends: Ends | None) -> Trace:
+    x, y = [place for place, _, _ in points], [value for _, value, _ in points]
     bars: Trace = {"visible": False}
     if ends is not None:
-        both = [(y, ends(record) or (y, y)) for _, y, record in points]
-        bars = {"type": "data", "array": [high - y for y, (_, high) in both],
-                "arrayminus": [y - low for y, (low, _) in both], "thickness": 1.2, "width": 5}  # fmt: skip
+        bars = error_bars(y, [ends(record) for _, _, record in points], thickness=1.2, width=5)
     return line(
-        name, [p[0] for p in points], [p[1] for p in points], nth, mode="lines+markers",
+        name, x, y, nth, mode="lines+markers",
         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 9}, error_y=bars,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.bench.measurements.scaling.record import DisorderInCpus, ScalingRun, disorder_in_cpus
 from streamgauge.config import Experiment
-from streamgauge.records.comparison import RATE, Comparison
+from streamgauge.records.comparison import Comparison
 from streamgauge.results.report.run_records import CellRecord, Records, Stream
 from streamgauge.results.report.trials import batches_of, system_of
 
@@ -67,20 +67,10 @@ def line_of(record: CellRecord) -> tuple[str, str]:
     return record.cell.workload, record.cell.system
 
 
-def comparisons(records: Records, record: CellRecord) -> list[Comparison]:
-    """The comparisons of a cell's figures with those of the first stream of its process, the rate's first."""
-    compared = record.search.compared if record.search else ()
-    return [one.among({each.cell.name: each.claim for each in records.cells}) for one in compared]
-
-
-def all_comparisons(records: Records) -> list[Comparison]:
-    """The comparisons of all cells, in the cells' order."""
-    return [one for record in records.cells for one in comparisons(records, record)]
-
-
-def comparison(records: Records, record: CellRecord, metric: str = RATE) -> Comparison | None:
-    """The comparison of one figure; None without one."""
-    return next((one for one in comparisons(records, record) if one.metric == metric), None)
+def comparisons(records: Records) -> list[Comparison]:
+    """The comparisons of cells' figures with those of the first stream of their process, in the cells' order."""
+    claims = {one.cell.name: one.claim for one in records.cells}
+    return [compared.among(claims) for one in records.cells if one.search for compared in one.search.compared]
 
 
 def in_cpus(records: Records) -> dict[str, DisorderInCpus]:
@@ -104,11 +94,6 @@ def at_common_rate(record: CellRecord, rate: float | None) -> LatencyRun | None:
     """The sound latency run at that rate, which all cells share."""
     runs = [run for run in record.latency if run.common and run.rate_events_per_s == rate and run.is_sound]
     return runs[-1] if runs else None
-
-
-def common_rates(cells: Iterable[CellRecord]) -> list[float]:
-    """The rates in events/s at which cells were measured alike, the lowest first."""
-    return sorted({run.rate_events_per_s for record in cells for run in record.latency if run.common})
 
 
 def lost(record: CellRecord) -> LatencyRun | None:

@@ -8,7 +8,7 @@ from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.records.comparison import RATE
 from streamgauge.results.report import semantics
 from streamgauge.results.report.blocks import Block, Cell, Hole, Note, Outcome, Section, attempt
-from streamgauge.results.report.costs import Costs, Groups, Value, chart, ends_of
+from streamgauge.results.report.costs import Costs, Groups, Value, chart
 from streamgauge.results.report.degrees import (
     at_common_rate,
     at_own_rate,
@@ -92,7 +92,7 @@ def kept(
 
     def more(record: CellRecord) -> list[Cell]:
         compared = costs.kept(record, metric)
-        both = between(costs.part_ends(record, metric) or (None, None))
+        both = between(costs.part_ends(record, metric))
         return [both, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
 
     return chart(
@@ -107,7 +107,10 @@ def _absolute(costs: Costs) -> Block:
         return [between(record.interval), record.interval_of or MISSING, record.claim.kind, output(record)]
 
     columns = ("90\u202f% interval", "interval of", "claim", "output")
-    return chart(costs, "Sustainable rate", "events/s", lambda r: r.rate, ends=ends_of, columns=columns, more=more)
+    return chart(
+        costs, "Sustainable rate", "events/s", lambda r: r.rate, ends=lambda r: r.claim.interval, columns=columns,
+        more=more,
+    )  # fmt: skip
 
 
 def not_compared(costs: Costs) -> list[Block]:

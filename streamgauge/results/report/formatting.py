@@ -30,9 +30,9 @@ def marked(value: float | None, claim: str, unit: str = "") -> str:
     return f"{mark_of(claim)} {number(value, unit)}".lstrip()
 
 
-def between(interval: tuple[float | None, float | None]) -> str:
+def between(interval: tuple[float | None, float | None] | None) -> str:
     """Formats both ends of an interval so that they stay on one line."""
-    low, high = interval
+    low, high = interval or (None, None)
     return MISSING if low is None or high is None else f"{number(low)}\u00a0–\u2060\u00a0{number(high)}"
 
 
@@ -57,12 +57,8 @@ def seconds(value: float | None) -> str:
     return f"{hours}\u00a0h {minutes:02d}\u00a0min" if hours else f"{minutes}\u00a0min {rest:02d}\u00a0s"
 
 
-def ticks(value: float | None, tick: Tick) -> str:
-    return MISSING if value is None else show_ticks(value, tick)
-
-
 def quantile_cells(delay: Delays, tick: Tick) -> list[str]:
-    return [ticks(value, tick) for value in delay.values]
+    return [MISSING if value is None else show_ticks(value, tick) for value in delay.values]
 
 
 def sentence(delay: Delays, tick: Tick) -> str:

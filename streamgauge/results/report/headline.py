@@ -6,7 +6,7 @@ from streamgauge.base.words import counted, first_of
 from streamgauge.bench.search.claims import WIDEST
 from streamgauge.records.comparison import RATE, Comparison
 from streamgauge.results.report.blocks import Block, Note, Section, Tiles, attempt, attempt_all
-from streamgauge.results.report.degrees import all_comparisons, comparisons, out_of_order_percent
+from streamgauge.results.report.degrees import comparisons, out_of_order_percent
 from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records
@@ -28,7 +28,7 @@ def section(records: Records) -> Section:
 
 def _compared(records: Records) -> list[Block]:
     """Comparisons, those of rates first; of many, one of each system, at the highest degree that has a ratio."""
-    compared = sorted(all_comparisons(records), key=lambda one: one.metric != RATE)
+    compared = sorted(comparisons(records), key=lambda one: one.metric != RATE)
     shown = compared
     if len(compared) > MOST:
         degrees = {stream.experiment.name: out_of_order_percent(stream) for stream in records.streams}
@@ -109,7 +109,8 @@ def _sentence(records: Records, record: CellRecord) -> Note:
 
 def _cost(records: Records, record: CellRecord) -> str:
     """Clause that says that nothing compares a cell with the first stream, which is in order; else an empty one."""
-    if comparisons(records, record) or not records.streams or out_of_order_percent(records.streams[0]):
+    is_compared = record.search is not None and record.search.compared
+    if is_compared or not records.streams or out_of_order_percent(records.streams[0]):
         return ""
     first = records.streams[0].experiment.name
     cell = record.cell

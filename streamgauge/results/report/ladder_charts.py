@@ -110,40 +110,31 @@ def over_time(record: CellRecord) -> Chart:
     fits = estimates(record.search)
     processes = _processes(windows)
     relative = bool(processes) and all(process in fits for process in processes)
-    values: list[float | None] = [_relative(one, fits) if relative else 1e6 * one.seconds / one.rows for one in windows]
+    points = [(one, _relative(one, fits) if relative else 1e6 * one.seconds / one.rows) for one in windows]
     label = "cost relative to the fit (%)" if relative else "µs per row"
     traces: list[Trace] = []
     for nth, process in enumerate(processes):
-        own = [
-            (one, value)
-            for one, value in zip(windows, values, strict=True)
-            if one.window.process == process and not one.left_out
-        ]
+        own = [(one, cost) for one, cost in points if one.window.process == process and not one.left_out]
         symbols = [SYMBOLS[nth % len(SYMBOLS)] + ("-open" if one.window.purpose != "ladder" else "") for one, _ in own]
         traces.append(
             line(
-                f"process {process}", [one.at_s for one, _ in own], [value for _, value in own], nth,
+                f"process {process}", [one.at_s for one, _ in own], [cost for _, cost in own], nth,
                 mode="lines+markers", line={"width": 1}, marker={"symbol": symbols, "size": 8},
                 text=[_named(one) for one, _ in own], hovertemplate="%{text}<br>at %{x:.0f} s: %{y:.4r}<extra></extra>",
             )
         )  # fmt: skip
-    lost = [(one, value) for one, value in zip(windows, values, strict=True) if one.left_out]
-    traces += [_left_out([one.at_s for one, _ in lost], [value for _, value in lost])] if lost else []
+    lost = [(one, cost) for one, cost in points if one.left_out]
+    traces += [_left_out([one.at_s for one, _ in lost], [cost for _, cost in lost])] if lost else []
     rows: list[list[Cell]] = [
-        [one.window.process, one.number, one.window.purpose, number(one.at_s), number(value), one.state]
-        for one, value in zip(windows, values, strict=True)
+        [one.window.process, one.number, one.window.purpose, number(one.at_s), number(cost), one.state]
+        for one, cost in points
     ]
     note = "Hollow marks are the warm-up, filled ones the ladder."
     if relative:
         note += " At 100 % a window costs as much as the fit says for a warm process."
     return Chart(
         "Warm-up and ladder over time",
-        figure(
-            traces,
-            axis("seconds since the process began"),
-            axis(label, tickformat=",~r"),
-            showlegend=True,
-        ),
+        figure(traces, axis("seconds since the process began"), axis(label, tickformat=",~r"), showlegend=True),
         Table(["process", "window", "purpose", "at (s)", label, "state"], rows),
         note,
     )

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from streamgauge.base.places import as_user_error, write_whole
 from streamgauge.base.secrets import without_known
 from streamgauge.results.report import glossary
-from streamgauge.results.report.blocks import Chart, Outcome, Section, Spark, linked, plain
+from streamgauge.results.report.blocks import Chart, Outcome, Section, Spark, blocks_in, linked, plain
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -47,12 +47,8 @@ def fill(title: str, lead: str, meta: list[str], outcome: Outcome, sections: lis
         verdict=outcome,
         sections=[*sections, *([words] if words else [])],
         footer=footer,
-        plotly=_plotly() if any(map(_has_chart, sections)) else "",
+        plotly=_plotly() if any(isinstance(block, Chart) for _, block in blocks_in(sections)) else "",
     )
-
-
-def _has_chart(section: Section) -> bool:
-    return any(isinstance(block, Chart) for block in section.blocks) or any(map(_has_chart, section.parts))
 
 
 @cache

@@ -9,7 +9,7 @@ from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.catalog.run_log import StageRecord
 from streamgauge.catalog.stages import BY_NAME
 from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Section, State, Table, Text
-from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, Trace, axis, figure
+from streamgauge.results.report.charts import BLUE, GREY, ORANGE, RED, SKY, Axis, Trace, axis, figure
 from streamgauge.results.report.formatting import seconds
 from streamgauge.results.report.run_records import Records, one_line
 
@@ -20,6 +20,7 @@ _NAMES = {
     "great_expectations": "Great Expectations",
 }
 _STATE: dict[str, State] = {"done": "good", "failed": "bad"}
+_COLOURS = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}
 
 
 def section(records: Records) -> Section:
@@ -48,46 +49,21 @@ def timings(records: Records) -> Section:
     rows: list[list[Cell]] = []
     bars: dict[str, Trace] = {}
     for s in records.stages:
-        name = " ".join([s.stage, *s.scope.values()])
-        start, kind = _at(s) - begin, _kind(s)
-        rows.append(
-            [
-                name,
-                Text(
-                    "unfinished" if s.state == "started" else s.state,
-                    _STATE.get(s.state, "open"),
-                    hint=one_line(s.error),
-                ),
-                f"+{seconds(start)}",
-                seconds(s.seconds),
-                one_line(s.error) or ("reused, not built again" if s.reused else ""),
-                _spark_log(s),
-            ]
-        )
-        colour = {"built": BLUE, "measured": SKY, "reused": ORANGE, "failed": RED}.get(kind, GREY)
-        bar = bars.setdefault(
-            kind,
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": kind,
-                "x": [],
-                "y": [],
-                "base": [],
-                "marker": {"color": colour, "pattern": {"shape": "/" if kind == "failed" else ""}},
-            },
-        )
+        start, kind, error = _at(s) - begin, _kind(s), one_line(s.error)
+        state = Text("unfinished" if s.state == "started" else s.state, _STATE.get(s.state, "open"), hint=error)
+        remark = error or ("reused, not built again" if s.reused else "")
+        rows.append([s.what, state, f"+{seconds(start)}", seconds(s.seconds), remark, _spark_log(s)])
+        marker = {"color": _COLOURS.get(kind, GREY), "pattern": {"shape": "/" if kind == "failed" else ""}}
+        empty: Trace = {"type": "bar", "orientation": "h", "name": kind, "x": [], "y": [], "base": [], "marker": marker}
+        bar = bars.setdefault(kind, empty)
         bar["x"].append(max(s.seconds or 0.0, 0.05))
-        bar["y"].append(name)
+        bar["y"].append(s.what)
         bar["base"].append(start)
-    names = list(dict.fromkeys(" ".join([s.stage, *s.scope.values()]) for s in records.stages))
-    y = {
-        "categoryorder": "array",
-        "categoryarray": names[::-1],
-        "automargin": True,
-        "ticksuffix": "  ",
+    names = list(dict.fromkeys(s.what for s in records.stages))
+    y: Axis = {
+        "categoryorder": "array", "categoryarray": names[::-1], "automargin": True, "ticksuffix": "  ",
         "showgrid": False,
-    }
+    }  # fmt: skip
     chart = Chart(
         "Stages in time",
         figure(

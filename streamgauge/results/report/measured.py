@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from streamgauge.records.record import Record
 from streamgauge.records.spread import Spread
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, State, Table, Text, attempt
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, State, Table, Text, attempt_all
 from streamgauge.results.report.charts import Trace, axis, figure, line
 from streamgauge.results.report.formatting import MISSING, number, seconds, share
 from streamgauge.results.report.run_records import CellRecord, Records
@@ -28,18 +28,14 @@ _ROWS = 20
 
 
 def blocks_of(
-    records: Records,
-    record: CellRecord,
-    model: type[R],
-    what: str,
-    makers: Callable[[R], Sequence[Callable[[R], Block]]],
+    records: Records, record: CellRecord, model: type[R], what: str, *makers: Callable[[R], Block | list[Block]]
 ) -> list[Block]:
-    """Blocks of a measurement by those who make one each from its record; a Hole without a record."""
+    """Blocks of a measurement by those who make them from its record; a Hole without a record."""
     name = what.replace("-", "")
     run = records.of_cell(record.cell, name, model)
     if run is None:
         return [Hole(f"No {what}", records.why(records.status(name, **record.cell.model_dump())))]
-    return [attempt(what.capitalize(), make, run) for make in makers(run)]
+    return [block for make in makers for block in attempt_all(what.capitalize(), make, run)]
 
 
 def answers(correct: bool | None, words: str = "") -> Text:

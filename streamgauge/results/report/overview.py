@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.blocks import Block, Cell, Outcome, Section, State, Table, Text, attempt
-from streamgauge.results.report.degrees import all_comparisons, wanted
+from streamgauge.results.report.degrees import comparisons, wanted
 from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
@@ -126,7 +126,7 @@ def _cells(cells: list[CellRecord]) -> Table:
 def _comparisons(records: Records) -> Table:
     """Ratios of figures that one process measured in turns."""
     rows: list[list[Cell]] = []
-    for one in all_comparisons(records):
+    for one in comparisons(records):
         names = (one.experiment, one.against, one.workload, one.system, for_people(one.metric))
         ends = (one.ratio, *(one.interval or (None, None)))
         shown = (MISSING if end is None else f"{end:.4f}" for end in ends)

@@ -166,7 +166,6 @@ def spent(trials: Sequence[TrialResult]) -> Table:
         drivers, batches, slip = details.get("drivers", []), batches_of(trial), details.get("slip_ns")
         durations = sorted(b["duration_ms"] for b in batches)
         driver_cpu = sum(driver["cpu_seconds"] for driver in drivers) if drivers else None
-        slip_p99 = slip["p99"] if slip else None
         clock = details.get("system_clock_offset_ns")
         rows.append(
             [
@@ -182,7 +181,7 @@ def spent(trials: Sequence[TrialResult]) -> Table:
                 number(driver_cpu),
                 _per_event(driver_cpu, taken),
                 _mib(sum(driver["peak_memory_bytes"] for driver in drivers) or None),
-                number(None if slip_p99 is None else slip_p99 / 1e6),
+                number(_ms(slip["p99"] if slip else None)),
                 _offsets(details.get("clock_offset_ns", [])),
                 _offsets([clock] if clock else []),
             ]

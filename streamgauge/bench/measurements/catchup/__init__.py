@@ -10,5 +10,4 @@ CATCHUP = MeasurementPackage(
     measure=f"{__name__}.stage:measure",
     blocks=f"{__name__}.page:blocks",
     records={"catchup": f"{__name__}.record:CatchupRun"},
-    seconds="streamgauge.bench.measure.timing:catchup_seconds",
 )

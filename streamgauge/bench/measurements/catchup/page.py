@@ -11,8 +11,7 @@ from streamgauge.results.report.run_records import CellRecord, Records
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    makers = (_tiles, _sentence, _table, _peaks, _chart)
-    return blocks_of(records, record, CatchupRun, "catch-up", lambda _: makers)
+    return blocks_of(records, record, CatchupRun, "catch-up", _tiles, _sentence, _table, _peaks, _chart)
 
 
 def _tiles(run: CatchupRun) -> Tiles:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from streamgauge.base.words import counted, fewer
-from streamgauge.records.answered import Answered
+from streamgauge.records.answered import RatedRun
 from streamgauge.records.loss import Loss
 from streamgauge.records.record import Part
 from streamgauge.records.spread import Spread
@@ -38,12 +36,9 @@ class Repeat(Part):
     ages: tuple[tuple[float, float], ...] = ()  # seconds since the start, and age of the oldest event that waits
 
 
-class CatchupRun(Answered):
+class CatchupRun(RatedRun):
     """Content of catchup.json."""
 
-    plan: str
-    fraction: float | None  # of the sustainable rate; None: the file names the rate
-    rate_events_per_s: float
     behind_s: float
     most_s: float  # after which a repeat ends at the latest
     max_age_s: float  # it is live while no event waits for longer
@@ -53,7 +48,6 @@ class CatchupRun(Answered):
     peaks: tuple[Peak, ...] = ()
     repeats: tuple[Repeat, ...] = ()
     lost_at_own_speed: Loss | None = None
-    software: dict[str, str] = Field(default_factory=dict)
 
     @property
     def outputs(self) -> dict[str, bool | None]:

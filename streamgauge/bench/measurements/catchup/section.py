@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from streamgauge.bench.measurements import RatedSection
+from streamgauge.bench.measurements import LONGEST, Pace, RatedSection
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 #: it is live for good after so many seconds more than the allowed age
 STAYS_S = 5.0
@@ -37,3 +40,12 @@ class Catchup(RatedSection):
     def most_s(self) -> float:
         """Seconds that a repeat lasts at most."""
         return self.patience * self.behind_s
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        return pace.start_s + self.repeats * (pace.warm_s(benchmark) + self.until_live_s(benchmark, pace))
+
+    def until_live_s(self, benchmark: Benchmark, pace: Pace) -> float:
+        """Estimates the seconds of one repeat. A system whose rate is named is taken for one that carries twice it."""
+        fraction = self.fraction if self.rate is None else 0.5
+        most_s = self.most_s if pace == LONGEST else min(self.most_s, self.behind_s * fraction / (1 - fraction))
+        return most_s + benchmark.search.max_age.seconds + STAYS_S

@@ -11,7 +11,6 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.queues import fitting_rows
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.faults.course import looks
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
@@ -25,14 +24,12 @@ from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
 from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, live_since, needed
-from streamgauge.stats.trend import medians
+from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
 #: what is followed, with its unit
 UNITS = {"state_rows": "rows", "state_bytes": "bytes", "resident_memory": "bytes"}
 EVERY_S = 1.0
-#: points of a repeat's age that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
@@ -40,7 +37,7 @@ def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
     rate = asked_rate(cell_run, section.rate, section.fraction)
     refuse_backlog(cell_run.benchmark.replay, section.minutes, rate)
     seen: list[tuple[Measured, Vitals]] = []
-    with cell_run.ready(timing.catchup_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         for number in range(1, section.repeats + 1):
             log.info("catch-up %d of %d at %.6g events/s", number, section.repeats, rate)
             seen.append(repeated(bench, section, rate, token))
@@ -128,7 +125,6 @@ def repeat_of(measured: Measured, bound_s: float) -> Repeat:
         caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
-    at, ages = medians([one.at_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
         failed=bool(measured.failure),
@@ -138,7 +134,7 @@ def repeat_of(measured: Measured, bound_s: float) -> Repeat:
         offered=seen.offered,
         correct=measured.correct,
         dropped=measured.dropped.count if measured.dropped else late,
-        ages=tuple(zip(at.tolist(), ages.tolist(), strict=True)),
+        ages=kept_points([one.at_s for one in seen.clock], [one.age_s for one in seen.clock]),
     )
 
 

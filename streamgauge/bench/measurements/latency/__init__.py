@@ -15,6 +15,5 @@ LATENCY = MeasurementPackage(
         "latency-turns": "streamgauge.records.trial:TurnLatencies",
     },
     needs=("stream", "search"),
-    seconds="streamgauge.bench.measure.timing:latency_seconds",
     in_turns=True,
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from streamgauge.base.field_types import PositiveFloat
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import LONGEST, Pace, Section
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 
 class Latency(Section):
@@ -30,3 +33,8 @@ class Latency(Section):
     def turn_seconds(self) -> float:
         """Length of a turn in a block."""
         return self.seconds / 4
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST, *, warm: bool = False) -> float:
+        """Estimates the seconds of the latency runs of one cell. warm: the process of its search goes on."""
+        runs = len(self.fractions) + len(self.rates)
+        return (0.0 if warm else pace.warm_s(benchmark)) + runs * (pace.run * self.seconds + pace.start_s)

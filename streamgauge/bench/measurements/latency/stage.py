@@ -10,7 +10,6 @@ import numpy as np
 
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, application_of, software_of, speed_of
@@ -42,7 +41,7 @@ def measure(cell_run: CellRun, _: Latency) -> dict[str, object]:
 def run(cell_run: CellRun) -> list[LatencyRun]:
     """Measures; returns the records of the runs. Raises UserError if the search found no rate."""
     sustainable(cell_run)
-    with cell_run.ready(timing.latency_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(cell_run.benchmark.latency.cell_seconds(cell_run.benchmark)) as (bench, token):
         return run_ready(cell_run, bench, token)
 
 

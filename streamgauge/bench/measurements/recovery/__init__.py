@@ -10,5 +10,4 @@ RECOVERY = MeasurementPackage(
     measure=f"{__name__}.stage:measure",
     blocks=f"{__name__}.page:blocks",
     records={"recovery": f"{__name__}.record:RecoveryRun"},
-    seconds="streamgauge.bench.measure.timing:recovery_seconds",
 )

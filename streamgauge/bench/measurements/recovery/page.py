@@ -16,11 +16,8 @@ NAMES = {"kill": "system killed", "restart": "worker killed", "cut": "link cut",
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    def makers(run: RecoveryRun) -> list[Callable[[RecoveryRun], Block]]:
-        more = [_intervals] if any(one.interval for one in run.faults) else []
-        return [_tiles, _table, *more, _not_measured, _trials, _chart]
-
-    return blocks_of(records, record, RecoveryRun, "recovery", makers)
+    makers = (_tiles, _table, _intervals, _not_measured, _trials, _chart)
+    return blocks_of(records, record, RecoveryRun, "recovery", *makers)
 
 
 def _name(one: Suffered) -> str:
@@ -58,8 +55,10 @@ def _table(run: RecoveryRun) -> Table:
     return Table(columns, rows, "What each fault costs", cards=True)
 
 
-def _intervals(run: RecoveryRun) -> Table:
-    """Table of what an interval of checkpoints costs before a fault, and what it saves after it."""
+def _intervals(run: RecoveryRun) -> list[Block]:
+    """Table of what an interval of checkpoints costs before a fault, and what it saves after it; none without one."""
+    if not any(one.interval for one in run.faults):
+        return []
     rows: list[list[Cell]] = [
         [
             NAMES[one.fault], one.interval, _spread(one.calm_cpu_us, micros), seconds(one.calm_age_s),
@@ -68,7 +67,7 @@ def _intervals(run: RecoveryRun) -> Table:
         for one in run.faults if one.interval and not one.unmeasurable
     ]  # fmt: skip
     columns = ["fault", "checkpoints every", "CPU per event before it", "peak age before it", "back after"]
-    return Table([*columns, "rows read again"], rows, "What an interval of checkpoints costs and saves", cards=True)
+    return [Table([*columns, "rows read again"], rows, "What an interval of checkpoints costs and saves", cards=True)]
 
 
 def _not_measured(run: RecoveryRun) -> Note:

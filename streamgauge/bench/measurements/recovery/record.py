@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import Field
-
 from streamgauge.base.words import fewer
 from streamgauge.bench.measurements.recovery.section import Kind
-from streamgauge.records.answered import Answered
+from streamgauge.records.answered import RatedRun
 from streamgauge.records.record import Part
 from streamgauge.records.spread import Spread
 
@@ -164,18 +162,14 @@ def _sum(counts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-class RecoveryRun(Answered):
+class RecoveryRun(RatedRun):
     """Content of recovery.json."""
 
-    plan: str
-    fraction: float | None  # of the sustainable rate; None: the file names the rate
-    rate_events_per_s: float
     seconds: float
     cut_seconds: float
     max_age_s: float  # it is back while no event waits for longer
     faults: tuple[Suffered, ...] = ()
     no_intervals: str = ""  # why it was not measured at the intervals of checkpoints that were asked for
-    software: dict[str, str] = Field(default_factory=dict)
 
     @property
     def outputs(self) -> dict[str, bool | None]:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from streamgauge.base.field_types import Delay, PositiveFloat
-from streamgauge.bench.measurements import RatedSection
+from streamgauge.bench.measurements import LONGEST, Pace, RatedSection
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 Kind = Literal["kill", "restart", "cut", "rescale"]
 #: within these parts of a trial its fault comes
 EARLIEST, LATEST = 1 / 6, 1 / 3
 #: the shortest interval of checkpoints
 LEAST_S = 0.1
+#: a system is back for good only if it was seen to stay so for so many seconds
+STAYS_S = 3.0
+
+
+def watched_s(bound_s: float) -> float:
+    """Seconds for which a trial goes on after its system is back."""
+    return bound_s + STAYS_S
 
 
 class Recovery(RatedSection):
@@ -66,3 +76,25 @@ class Recovery(RatedSection):
                 "the rest of a trial shows the way back"
             )
         return self
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        """Estimates the seconds of a cell's trials; at the longest, each leaves the system to be replaced.
+
+        A trial ends once the system was back for a while. It is away for as long as its link is, or as its settings
+        tell, else as it takes to start.
+        """
+        warm_s, systems = pace.warm_s(benchmark), len(self.checkpoint_intervals) or 1
+        if pace == LONGEST:
+            declared = [one.striking_s for one in benchmark.systems]
+            striking_s = sum(max((one.get(fault, 0.0) for one in declared), default=0.0) for fault in self.faults)
+            each_s = len(self.faults) * (warm_s + self.seconds) + striking_s
+            return systems * (pace.start_s + self.repeats * each_s)
+        whole_s = sum(self.strikes_s) / 2 + watched_s(benchmark.search.max_age.seconds)
+        usual = {"cut": self.cut_seconds}
+        away = [
+            system.away_s.get(fault, usual.get(fault, pace.start_s))
+            for system in benchmark.systems
+            for fault in self.faults
+        ]
+        trials_s = sum(min(self.seconds, whole_s + away_s) for away_s in away) / max(1, len(benchmark.systems))
+        return systems * (pace.start_s + warm_s + self.repeats * trials_s)

@@ -10,25 +10,22 @@ from functools import partial
 import numpy as np
 
 from streamgauge.bench.driver.system import Capabilities
-from streamgauge.bench.faults.course import course, watched_s
+from streamgauge.bench.faults.course import course
 from streamgauge.bench.faults.strike import Strike, spared
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
-from streamgauge.bench.measurements.recovery.section import Kind, Recovery
+from streamgauge.bench.measurements.recovery.section import Kind, Recovery, watched_s
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Compared
-from streamgauge.stats.trend import medians
+from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
-#: points of a trial's age that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Recovery) -> dict[str, object]:
@@ -67,7 +64,7 @@ def trials_of(
     """Measures the cell with that system; returns what each fault costs, and versions of the system."""
     benchmark = cell_run.benchmark
     roomy = replace(cell_run, benchmark=with_room(benchmark, system, section.seconds))
-    with roomy.ready(timing.recovery_seconds(benchmark)) as (bench, token):
+    with roomy.ready(section.cell_seconds(benchmark)) as (bench, token):
         why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
         seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
     bound_s = benchmark.search.max_age.seconds
@@ -136,7 +133,6 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     elif details.get("drained") is False and after.back_s is not None:
         invalid = invalid or "it did not end its work in time, so its answers are not known"
     lost, doubled, by_key = differing(check)
-    ages = medians([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock], _KEPT)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
     is_known = is_read_once and None not in again and not details["system"].get("link_slip_ns")  # a link reads for it
@@ -157,7 +153,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
         lost=lost,
         doubled=doubled,
         by_key=by_key,
-        ages=tuple(zip(*(part.tolist() for part in ages), strict=True)),
+        ages=kept_points([one.at_s - strike.struck_s for one in seen.clock], [one.age_s for one in seen.clock]),
     )
 
 

@@ -10,5 +10,4 @@ SCALING = MeasurementPackage(
     measure=f"{__name__}.stage:measure",
     blocks=f"{__name__}.page:blocks",
     records={"scaling": f"{__name__}.record:ScalingRun"},
-    seconds="streamgauge.bench.measure.timing:scaling_seconds",
 )

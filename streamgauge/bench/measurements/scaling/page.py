@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from streamgauge.bench.measurements.scaling.record import Carried, Need, ScalingRun
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Note, Table, Tiles, attempt
-from streamgauge.results.report.charts import Trace, axis, figure, line
+from streamgauge.results.report.blocks import Block, Cell, Chart, Note, Table, Tiles
+from streamgauge.results.report.charts import Trace, axis, error_bars, figure, line
 from streamgauge.results.report.degrees import in_cpus
 from streamgauge.results.report.formatting import MISSING, between, number, share
-from streamgauge.results.report.measured import ANSWERS
+from streamgauge.results.report.measured import ANSWERS, blocks_of
 from streamgauge.results.report.run_records import CellRecord, Records
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    run = records.of_cell(record.cell, "scaling", ScalingRun)
-    if run is None:
-        return [Hole("No scaling", records.why(records.status("scaling", **record.cell.model_dump())))]
-    shown = [attempt("Scaling", make, run) for make in (_tiles, _table, _chart)]
+    return blocks_of(records, record, ScalingRun, "scaling", _tiles, partial(_notes, records, record), _table, _chart)
+
+
+def _notes(records: Records, record: CellRecord, run: ScalingRun) -> list[Block]:
     notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
     if run.checked is not None and not run.checked.correct:
         notes.append(f"Answers {run.checked.at}: {run.checked.reason}.")
     if (cost := in_cpus(records).get(record.cell.name)) is not None:
         notes.append(f"{cost.sentence[0].upper()}{cost.sentence[1:]}.")
-    return [shown[0], *map(Note, notes), *shown[1:]]
+    return [Note(note) for note in notes]
 
 
 def _tiles(run: ScalingRun) -> Tiles:
@@ -80,13 +82,12 @@ def _table(run: ScalingRun) -> Table:
     columns += ["blocks", "limited by", *(["a billion events cost"] if run.core_hour is not None else [])]
     rows: list[list[Cell]] = []
     for one in run.points:
-        ends = one.efficiency_interval
         row: list[Cell] = [
             run.shown(one.cpus),
             number(one.rate_events_per_s),
-            between(one.interval or (None, None)),
+            between(one.interval),
             number(one.efficiency),
-            between(ends or (None, None)),
+            between(one.efficiency_interval),
             f"{len(one.blocks)} of {run.blocks}",
             one.limited_by or one.reason,
         ]
@@ -103,13 +104,7 @@ def _chart(run: ScalingRun) -> Chart:
     """Chart of the rate over CPUs or values, beside the line of one CPU's rate, and the law."""
     known = run.known
     cpus, rates = [one.cpus for one in known], [one.rate_events_per_s or 0.0 for one in known]
-    ends = [one.interval or (rate, rate) for one, rate in zip(known, rates, strict=True)]
-    bars = {
-        "type": "data",
-        "symmetric": False,
-        "array": [high - rate for (_, high), rate in zip(ends, rates, strict=True)],
-        "arrayminus": [rate - low for (low, _), rate in zip(ends, rates, strict=True)],
-    }
+    bars = error_bars(rates, [one.interval for one in known])
     traces: list[Trace] = [line("measured", cpus, rates, 0, mode="markers", marker={"size": 9}, error_y=bars)]
     base = next((one for one in known if one.cpus == 1), known[0] if known else None)
     if base is not None and base.rate_events_per_s is not None:

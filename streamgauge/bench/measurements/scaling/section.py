@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
 from streamgauge.base.field_types import Model, PositiveFloat
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import LONGEST, Pace, Section
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 #: kernels grant no less than a hundredth of a period
 Quota = Annotated[float, Field(ge=0.01, allow_inf_nan=False)]
 
 QUOTAS: tuple[Quota, ...] = (0.25, 0.5, 0.75, 1.0)
+#: seconds of the trial that compares answers on a part of the machine
+CHECK_S = 10.0
 
 
 class Cost(Model):
@@ -65,3 +70,13 @@ class Scaling(Section):
         if self.setting is not None and self.cost is not None:
             raise ValueError("cost: found with setting, allowed: with quotas or cores, as its price is that of a core")
         return self
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        """Estimates the seconds in which a cell's rates on parts of the machine are measured."""
+        search, visits = benchmark.search, len(self.parts) * self.blocks
+        windows_s = 0.5 * search.window_seconds + max(2 * search.window_seconds, 0.75 * search.max_age.seconds)
+        warm_s = pace.warm_s(benchmark)
+        if self.setting is not None:  # each visit starts a driver and a system, and so does the look at the answers
+            longer = 4 if pace == LONGEST else 2  # it has windows of more rows, most of them where a value is faster
+            return (visits + 1) * (pace.start_s + warm_s) + longer * visits * windows_s + CHECK_S + pace.start_s
+        return pace.start_s + warm_s + visits * (windows_s + pace.change_s) + CHECK_S + pace.start_s

@@ -13,21 +13,12 @@ from functools import partial
 from streamgauge.base.errors import Outage, UserError
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.system import Share
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measurements.latency.stage import sustainable
-from streamgauge.bench.measurements.scaling.record import (
-    Carried,
-    Checked,
-    Interval,
-    Scalability,
-    ScalingRun,
-    law_of,
-    need_of,
-)
-from streamgauge.bench.measurements.scaling.section import Scaling
+from streamgauge.bench.measurements.scaling.record import Carried, Checked, Scalability, ScalingRun, law_of, need_of
+from streamgauge.bench.measurements.scaling.section import CHECK_S, Scaling
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import differ_of, geometric_mean, interval
 from streamgauge.bench.search.ladder import warm_up
@@ -49,7 +40,7 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     searched = _searched(cell_run)
     whole, begin = searched[-1], time.monotonic()
     name, setting = cell_run.cell.system, section.setting
-    expected_s = timing.scaling_seconds(cell_run.benchmark)
+    expected_s = section.cell_seconds(cell_run.benchmark)
     if setting is not None:
         asked = {value: why_not(cell_run.benchmark, name, setting, value) for value in sorted(section.values or ())}
         taken = section.model_copy(update={"values": tuple(value for value, why in asked.items() if not why)})
@@ -126,7 +117,7 @@ class _Turns:
         """Runs an open-loop trial on so many CPUs."""
         self.bench.end_loop()
         self.bench.give(Share(cpus, self.whole))
-        return self.bench.trial(rate, timing.CHECK_S, token=self.token)
+        return self.bench.trial(rate, CHECK_S, token=self.token)
 
 
 @dataclass(frozen=True)
@@ -155,7 +146,7 @@ class _Afresh:
     def trial(self, value: float, rate: float) -> Measured:
         """Runs an open-loop trial with that value."""
         with self._started(value) as bench:
-            return bench.trial(rate, timing.CHECK_S, token=self.token)
+            return bench.trial(rate, CHECK_S, token=self.token)
 
 
 def _warm_up(bench: ReadyCell, token: int) -> None:
@@ -232,14 +223,10 @@ def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float]) -> 
         rate_events_per_s=geometric_mean([*own.values()]),
         interval=interval([*own.values()]),
         efficiency=geometric_mean(pairs) if pairs else None,
-        efficiency_interval=_around(pairs) if cpus != base else None,
+        efficiency_interval=interval(pairs) if cpus != base else None,
         blocks=tuple(own.values()),
         limited_by=limits[-1],
     )
-
-
-def _around(values: Sequence[float]) -> Interval | None:
-    return interval(values) if len(values) > 1 else None
 
 
 def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: float) -> ScalingRun:

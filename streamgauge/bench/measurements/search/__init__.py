@@ -15,6 +15,5 @@ SEARCH = MeasurementPackage(
         "trials": "streamgauge.records.trial:MeasuredTrial",
     },
     needs=("stream", "validation"),
-    seconds="streamgauge.bench.measure.timing:search_seconds",
     in_turns=True,
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
 from streamgauge.base.field_types import Delay, PositiveFloat
 from streamgauge.base.units import Duration
-from streamgauge.bench.measurements import Section
+from streamgauge.bench.measurements import LONGEST, Pace, Section
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 
 class Search(Section):
@@ -83,3 +86,12 @@ class Search(Section):
         if self.max_age.ps <= 0:
             raise ValueError(f"max_age: found {self.max_age}, allowed: a time above 0")
         return self
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST, cells: int = 1) -> float:
+        """Estimates the seconds of the search for one cell, or for so many that share their processes."""
+        in_blocks = 2 * pace.blocks * self.blocks if cells > 1 else 0.0
+        changes = pace.windows / 6 + 0.75 * in_blocks if cells > 1 else 0.0  # every second window has another stream
+        ladders_s = cells * ((pace.windows + 2.5 * in_blocks) * self.window_seconds + changes * pace.change_s)
+        trial = pace.trials * (self.recovery_seconds + self.max_age.seconds)
+        proofs_s = cells * 2 * pace.loads * self.proof_steps * trial
+        return pace.start_s + self.processes * (pace.warm_s(benchmark) + ladders_s + proofs_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from streamgauge.base.environment import environment
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.long_runs import long_runs
 from streamgauge.bench.measure.searcher import Line, Searcher, measurements
@@ -34,7 +33,7 @@ def run(cell_run: CellRun, long_run_s: float = 0.0) -> SearchAnswer:
 
     long_run_s: seconds of each of the long runs that test the found rate; 0 for none.
     """
-    with cell_run.ready(timing.search_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(cell_run.benchmark.search.cell_seconds(cell_run.benchmark)) as (bench, token):
         searcher = Searcher(bench, cell_run.benchmark.search, token, cell_run.directory, cell_run.plan_key)
         done = searcher.search()
         answer = searcher.answer(done)

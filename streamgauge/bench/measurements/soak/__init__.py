@@ -10,5 +10,4 @@ SOAK = MeasurementPackage(
     measure=f"{__name__}.stage:measure",
     blocks=f"{__name__}.page:blocks",
     records={"soak": f"{__name__}.record:SoakRun"},
-    seconds="streamgauge.bench.measure.timing:soak_seconds",
 )

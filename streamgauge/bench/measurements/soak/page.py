@@ -15,7 +15,7 @@ _SPARKS = 40
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    return blocks_of(records, record, SoakRun, "soak", lambda _: (_tiles, _table, _chart))
+    return blocks_of(records, record, SoakRun, "soak", _tiles, _table, _chart)
 
 
 def _tiles(run: SoakRun) -> Tiles:
@@ -48,7 +48,7 @@ def _table(run: SoakRun) -> Table:
                 number(_part(one.level, per), unit),
                 Text(one.kind, _STATES[one.kind], hint=one.reason),
                 number(_part(one.per_hour, per), f"{unit}/h"),
-                between(interval or (None, None)),
+                between(interval),
                 _full(one),
             ]
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from streamgauge.records.answered import Answered
+from streamgauge.records.answered import RatedRun
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Outcome
 from streamgauge.records.record import Part
@@ -29,21 +27,14 @@ class Followed(Part):
     points: tuple[tuple[float, float], ...] = ()  # seconds since the start, and value
 
     @property
-    def grows(self) -> bool:
-        return self.kind == "growing"
-
-    @property
     def interval(self) -> tuple[float, float] | None:
         """Both ends of the interval of its rate; None without both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class SoakRun(Answered):
+class SoakRun(RatedRun):
     """Content of soak.json."""
 
-    plan: str
-    fraction: float | None  # of the sustainable rate; None: the file names the rate
-    rate_events_per_s: float
     seconds: float
     outcome: Outcome
     valid: bool
@@ -53,7 +44,6 @@ class SoakRun(Answered):
     offered: int = 0
     series: tuple[Followed, ...] = ()
     unknown: tuple[str, ...] = ()  # series that this system does not tell
-    software: dict[str, str] = Field(default_factory=dict)
 
     @property
     def outputs(self) -> dict[str, bool | None]:
@@ -61,4 +51,4 @@ class SoakRun(Answered):
 
     @property
     def growing(self) -> list[Followed]:
-        return [one for one in self.series if one.grows]
+        return [one for one in self.series if one.kind == "growing"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from streamgauge.bench.measurements import RatedSection
+from streamgauge.bench.measurements import LONGEST, Pace, RatedSection
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 
 class Soak(RatedSection):
@@ -25,3 +28,6 @@ class Soak(RatedSection):
     @property
     def seconds(self) -> float:
         return 60 * self.minutes
+
+    def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
+        return pace.warm_s(benchmark) + self.seconds + pace.start_s

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import Measured, software_of
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.bench.measurements.soak.section import Soak
-from streamgauge.stats.trend import full, lowest, medians, trend
+from streamgauge.stats.trend import full, kept_points, lowest, trend
 
 log = logging.getLogger("streamgauge")
 Points = Sequence[tuple[float, float]]
@@ -31,15 +30,13 @@ UNITS = {
     "open_files": "files",
     "disk": "bytes",
 }
-#: points of a series that the record keeps
-_KEPT = 300
 
 
 def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError if the search found no rate."""
     rate = asked_rate(cell_run, section.rate, section.fraction)
     vitals = Vitals(section.every_seconds)
-    with cell_run.ready(timing.soak_seconds(cell_run.benchmark)) as (bench, token):
+    with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
         measured = bench.trial(rate, section.seconds, token=token, vitals=vitals)
     run = record_of(cell_run, section, measured, vitals)
@@ -95,7 +92,6 @@ def followed(name: str, points: Points, limit: float | None, series: int) -> Fol
     at, values = np.array(points).T
     at, values = lowest(at, values) if name == "heap_after_collection" else (at, values)
     course = trend(at, values, series=series)
-    kept = medians(at, values, _KEPT)
     return Followed(
         name=name,
         unit=UNITS[name],
@@ -109,7 +105,7 @@ def followed(name: str, points: Points, limit: float | None, series: int) -> Fol
         high=_finite(course.high),
         limit=limit,
         full=full(course, limit) if limit is not None else None,
-        points=tuple(zip(*(part.tolist() for part in kept), strict=True)),
+        points=kept_points(at, values),
     )
 
 
