@@ -17,8 +17,8 @@ from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import RESERVED
-from streamgauge.config.schema_registry import schema_text
-from streamgauge.config.topic import OWN, of_url
+from streamgauge.descriptions.schema_registry import schema_text
+from streamgauge.descriptions.topic import OWN, of_url
 
 if TYPE_CHECKING:
     from streamgauge.streams.text.guess_times import Time as GuessedTime

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.topic import Pinned, Topic
+from streamgauge.descriptions.topic import Pinned, Topic
 
 
 def _fixed(topic: Topic) -> Pinned:

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgauge.base.units import PS, Tick, moment, show_enough, show_ticks, ticks_per_second
 from streamgauge.base.words import counted
-from streamgauge.config import TimeColumn
+from streamgauge.descriptions.source import TimeColumn
 from streamgauge.records.profile import Hint, HintKind, InFile
 from streamgauge.streams.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.streams.disorder.far_times import Far, far

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.schema_registry import REGISTERED, SchemaRegistry
-from streamgauge.config.topic import Topic
+from streamgauge.descriptions.schema_registry import REGISTERED, SchemaRegistry
+from streamgauge.descriptions.topic import Topic
 from streamgauge.streams.kafka import avro
 from streamgauge.streams.kafka.encoded import Encoded, Prefixed, on_one_line
 from streamgauge.streams.kafka.registry import Registry

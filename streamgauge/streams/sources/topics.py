@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from streamgauge.base.arrow import Ints, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.lines import first_lines
-from streamgauge.config import Benchmark, Source
-from streamgauge.config.topic import HEADER, PARTITION, Pinned, Topic
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.topic import HEADER, PARTITION, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.encoded import on_one_line
@@ -26,6 +26,8 @@ from streamgauge.streams.kafka.values import Decoder, decoder
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+    from streamgauge.config import Benchmark
 
 #: offsets that a task reads at a time, and that need not be read again after a kill
 SPAN_OFFSETS = 250_000

@@ -11,7 +11,8 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
-from streamgauge.config import Experiment, Source
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.streams.disorder import generation
 from streamgauge.streams.disorder.chunks import Chunk, chunks
@@ -77,7 +78,7 @@ def write_stream(
     outputs: Collection[str],
     chunk_rows: int = CHUNK_ROWS,
 ) -> StreamManifest:
-    """Writes the stream's files in those formats (see config.streams.Output); returns its manifest."""
+    """Writes the stream's files in those formats (see descriptions.streams.Output); returns its manifest."""
     groups, given = row_groups(events.files()), events.read(EventsManifest)
     delay = delays_of(experiment.delay, given.tick)
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:

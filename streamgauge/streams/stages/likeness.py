@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from streamgauge.base.units import PS, Duration
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Experiment
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import ByPart, Delays, Profile, part_name
 from streamgauge.records.validation import Disorder, Likeness

@@ -17,7 +17,7 @@ from streamgauge.base.arrow import Ints
 from streamgauge.base.parquet import parquet_writer
 from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.chunks import Chunk
 from streamgauge.streams.disorder.definitions import running_maximum
