@@ -111,6 +111,10 @@ class Span(Part):
     min: int
     max: int
 
+    @property
+    def ends(self) -> dict[str, int]:
+        return {"first": self.min, "last": self.max}
+
 
 class StreamPart(Part):
     """Disorder of a part of the stream, such as a partition or a device, in whole ticks."""
