@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.profile import BinnedDelays, Delays, Frequency
-from streamgauge.streams.disorder.definitions import Times, adjacent_descents, rank_of, running_maximum
+from streamgauge.streams.disorder.definitions import Times, adjacent_descents, delays, rank_of
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _MANTISSA_BITS = 8
@@ -234,6 +234,12 @@ def watermark_grid(tick: Tick) -> list[int]:
     return sorted(step for step in grid if step < 2**63)
 
 
+def watermark_curve(grid: Sequence[int], late: Counts | None, spread: Spread) -> tuple[tuple[int, int], ...]:
+    """(delay, late events) of each step of the grid until none is late, as at the longest of the delays in `spread`."""
+    counts: list[int] = [] if late is None else late[late > 0].tolist()
+    return tuple(zip([*grid, spread.largest], [*counts, 0], strict=False))
+
+
 @dataclass
 class Part:
     """The contribution of consecutive events to a profile."""
@@ -250,17 +256,16 @@ class Part:
     @classmethod
     def of(cls, times: Times, before: int, grid: Sequence[int], start: int, bin_ticks: int, bins: int) -> Part:
         """Measures a part. before: running maximum before it; start, bin_ticks, bins: see frequency_bins."""
-        behind = running_maximum(times, before) - times
-        delays = behind[behind > 0]
-        above = np.bincount(np.searchsorted(grid, delays, side="left"), minlength=len(grid) + 1)
+        behind = delays(times, before)
+        above = np.bincount(np.searchsorted(grid, behind, side="left"), minlength=len(grid) + 1)
         return cls(
             events=len(times),
-            out_of_order=len(delays),
+            out_of_order=len(behind),
             descents=adjacent_descents(times),
             first=int(times[0]),
             last=int(times[-1]),
-            delays=Spread.of(delays),
-            late=len(delays) - np.cumsum(above)[:-1],
+            delays=Spread.of(behind),
+            late=len(behind) - np.cumsum(above)[:-1],
             frequency=np.bincount((times - start) // bin_ticks, minlength=bins),
         )
 

@@ -5,7 +5,7 @@ Counting and writing are done by a few tasks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
@@ -25,7 +25,7 @@ from streamgauge.streams.nexmark.generator import HEADER
 from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import stream_texts
 from streamgauge.streams.stages.stream_writer import Writer
-from streamgauge.streams.stages.workers import Workers
+from streamgauge.streams.stages.workers import Workers, shared
 from streamgauge.streams.text.parse import names_in
 from streamgauge.streams.text.splits import header
 
@@ -88,13 +88,13 @@ def write_stream(
         )
     head = _header(source) if any(one.startswith("csv") for one in outputs) else b""
     cuts = chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
-    shares = _split(cuts, workers.cores)
+    shares = shared(list(enumerate(cuts)), min(workers.cores, len(cuts)))
     seed = experiment.seed
 
     size = max(PART_CHUNKS, -(-len(cuts) // MOST_PARTS))
     parts = [share[at : at + size] for share in shares for at in range(0, len(share), size)]
 
-    def count(part: list[tuple[int, Chunk]]) -> generation.ChunkCounts:
+    def count(part: Sequence[tuple[int, Chunk]]) -> generation.ChunkCounts:
         first, *rest = (generation.count_chunk(groups, chunk, delay, seed) for _, chunk in part)
         return sum(rest, first)
 
@@ -167,13 +167,6 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers:
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
     cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
-
-
-def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
-    """Gives each task consecutive chunks, with their numbers."""
-    numbered = list(enumerate(cuts))
-    tasks = min(tasks, len(numbered))
-    return [numbered[len(numbered) * i // tasks : len(numbered) * (i + 1) // tasks] for i in range(tasks)]
 
 
 def _header(source: Source) -> bytes:

@@ -9,7 +9,7 @@ from streamgauge.base.units import PS, Duration
 from streamgauge.catalog.artifacts import Artifact
 from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.profile import ByPart, Delays, Profile, part_name
+from streamgauge.records.profile import ByPart, Profile, part_name
 from streamgauge.records.validation import Disorder, Likeness
 from streamgauge.streams.disorder.outage_fit import read_profile
 from streamgauge.streams.stages import by_part
@@ -59,8 +59,8 @@ def _disorder_of(profile: Profile, parts: ByPart) -> Disorder:
 
 
 def _made(made: StreamManifest, parts: ByPart) -> Disorder:
-    delay = Delays(**made.observed_delay.model_dump(exclude={"histogram"}))
-    return Disorder(events=made.events, out_of_order=made.achieved_out_of_order, delay=delay, bursts=parts.bursts)
+    delay, late = made.observed_delay.summary, made.achieved_out_of_order
+    return Disorder(events=made.events, out_of_order=late, delay=delay, bursts=parts.bursts)
 
 
 def _longer(bins: Bins, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
