@@ -167,16 +167,9 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     mean = counted(profile.events // len(parts), "event")
     typer.echo(f"by {by_part.column}: {counted(len(parts), 'part')}, of {mean} on average")
     typer.echo(f"  out of order      {within:,} within their part{merged}")
-    columns: tuple[str, ...] = (
-        "part",
-        "events",
-        "out of order",
-        "longest delay",
-        "behind p50",
-        "behind max",
-        "longest idle",
-        "spells",
-    )
+    columns: tuple[str, ...] = ("part", "events", "out of order", "longest delay")
+    if profile.out_of_order is not None:
+        columns += ("behind p50", "behind max", "longest idle", "spells")
     rows = [
         (
             part_name(part.part),
@@ -187,8 +180,6 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
         )
         for part in parts[:SHOWN_PARTS]
     ]
-    if profile.out_of_order is None:
-        columns = columns[:4]
     print_table([columns, *rows], left={0})
     if len(parts) > SHOWN_PARTS:
         typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")

@@ -56,7 +56,6 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
 
     docs/profile.md describes its profile.json.
     """
-
     topics.require_parts(given.source)
 
     def make(build: Build) -> None:
