@@ -229,19 +229,18 @@ def generate(
 
     source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
-    spec: dict[str, object] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
-    spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
+    rate = int(delivery) if delivery and delivery.isdecimal() else delivery
+    parts = options.given({"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": rate})
+    spec = options.given({
+        "distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev, "sigma": sigma,
+        "alpha": alpha, "profile": profile, "outages": parts or None,
+    })  # fmt: skip
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
-    raw: dict[str, object] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
-    raw["target" if target == "source" else "target_percent"] = target
-    parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
-    if parts := {key: value for key, value in parts.items() if value is not None}:
-        spec["outages"] = parts | ({"delivery": int(delivery)} if delivery and delivery.isdecimal() else {})
-    if duplicates is not None:
-        raw["duplicates"] = duplicates
-    if given := {key: value for key, value in spec.items() if value is not None}:
-        raw["delay"] = given
+    raw = options.given({
+        "name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs, "duplicates": duplicates,
+        "target" if target == "source" else "target_percent": target, "delay": spec or None,
+    })  # fmt: skip
     experiment = options.parse(config.Experiment, raw, "experiment")
     if save_bad is not None:
         workplace.require_writable("--quarantine", save_bad, files)

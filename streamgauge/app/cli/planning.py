@@ -240,11 +240,10 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
-    raw = {
+    overrides = options.given({
         "experiments": experiment or None, "workloads": workload or None, "systems": system or None,
         "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
-    }  # fmt: skip
-    overrides = {key: value for key, value in raw.items() if value is not None}
+    })  # fmt: skip
     outcome = ran(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
     _end(outcome, as_json=as_json)
 
