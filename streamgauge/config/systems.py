@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from streamgauge.base.field_types import Model, Name
 from streamgauge.base.plugins import Parts
-from streamgauge.base.reached import Reached
+from streamgauge.base.reached import Reached as Reached
 from streamgauge.base.units import Duration
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.

@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.reached import Reached
 from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
-from streamgauge.config.systems import Semantics, System, naming_code, resolved
+from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"

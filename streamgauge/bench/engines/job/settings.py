@@ -16,19 +16,12 @@ from pydantic import AfterValidator, Field, StrictFloat, StrictInt, StrictStr, m
 from streamgauge.base import secrets, variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay, Model
-from streamgauge.base.reached import Reached
 from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.bench.engines.job.templates import PLACES, JobFaults, Template, Words
-from streamgauge.config.systems import System
-from streamgauge.descriptions.kafka_security import TOKEN_HOST, Security
-from streamgauge.descriptions.schema_registry import (
-    SchemaRegistry,
-    check_registry,
-    check_writer_schema,
-    schema_text,
-    text_of,
-)
+from streamgauge.config.systems import Reached, System
+from streamgauge.descriptions import kafka_security, schema_registry
+from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.records import Form
 
 #: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere
@@ -116,16 +109,16 @@ class JobAnswer(Model):
 
     @model_validator(mode="after")
     def _read_by_a_schema(self) -> Self:
-        check_writer_schema(self.writer_schema, self.format)
+        schema_registry.check_writer_schema(self.writer_schema, self.format)
         return self
 
     def located(self, base: Path, key: str) -> Self:
         """The same, with the texts of files that lie at base. key: of the answer, for messages."""
         changed: dict[str, object] = {}
         if self.sql is not None and re.fullmatch(r"\S+\.sql", self.sql):
-            changed["sql"] = text_of(base / self.sql, f"{key}.sql")
+            changed["sql"] = schema_registry.text_of(base / self.sql, f"{key}.sql")
         if self.writer_schema is not None:
-            changed["writer_schema"] = schema_text(self.writer_schema, base, f"{key}.writer_schema")
+            changed["writer_schema"] = schema_registry.schema_text(self.writer_schema, base, f"{key}.writer_schema")
         return self.model_copy(update=changed)
 
 
@@ -190,7 +183,7 @@ class JobSettings(System):
     faults: JobFaults = Field(
         default=JobFaults(), description="commands that bring faults about, for the measurement recovery"
     )
-    security: Security = Field(
+    security: kafka_security.Security = Field(
         default_factory=dict,
         description="settings of librdkafka for SASL and TLS, such as sasl.username; secrets as ${VARIABLE}",
     )
@@ -222,7 +215,7 @@ class JobSettings(System):
 
     @model_validator(mode="after")
     def _schemas_that_are_kept(self) -> Self:
-        check_registry(self.registry, self.format, self.answer.format)
+        schema_registry.check_registry(self.registry, self.format, self.answer.format)
         return self
 
     @model_validator(mode="after")
@@ -254,7 +247,7 @@ class JobSettings(System):
             yield Reached("program", "environment", ", ".join(self.environment))
         yield Reached("host", "bootstrap", self.bootstrap)
         for key, value in self.security.items():
-            if key == TOKEN_HOST:
+            if key == kafka_security.TOKEN_HOST:
                 yield Reached("host", f"security.{key}", value)
         if self.registry is not None:
             yield from self.registry.reached()

@@ -13,10 +13,9 @@ from pydantic import Field, model_validator
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay
-from streamgauge.base.reached import Reached
 from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
-from streamgauge.config.systems import Semantics, System, naming_code, resolved
+from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 JAR = tools() / "jvm-link" / "streamgauge-spark.jar"  # as `make jvm-link` makes it
 
