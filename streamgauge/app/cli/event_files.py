@@ -247,23 +247,19 @@ def generate(
         quarantine.require_outside(save_bad, out)
     generated = streamed(source, experiment, out, master, save_bad)
     warn(generated.doubts)
-    if as_json:
-        typer.echo(json.dumps(vars(generated)))
-        return
-    typer.echo(f"events        {generated.events:,}")
+    lines = [f"events        {generated.events:,}"]
     if generated.quarantined:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in generated.quarantine_reasons.items())
         hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
-        typer.echo(f"left out      {counted(generated.quarantined, 'line')}: {reasons}; {hint}")
+        lines.append(f"left out      {counted(generated.quarantined, 'line')}: {reasons}; {hint}")
     counts = (generated.source_out_of_order, generated.target_out_of_order, generated.achieved_out_of_order)
     for name, count in zip(("source", "target", "achieved"), counts, strict=True):
-        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, generated.events):.4f} %)")
-    typer.echo(f"bound         {generated.feasible_max:,} under this seed")
+        lines.append(f"{name:<13} {count:,} out of order ({100 * count / max(1, generated.events):.4f} %)")
+    lines.append(f"bound         {generated.feasible_max:,} under this seed")
     if generated.duplicates:
-        typer.echo(f"duplicates    {counted(generated.duplicates, 'more row')}")
-    typer.echo(f"sha256        {generated.sha256}")
-    for file in generated.files:
-        typer.echo(f"written       {file}")
+        lines.append(f"duplicates    {counted(generated.duplicates, 'more row')}")
+    lines += [f"sha256        {generated.sha256}", *(f"written       {file}" for file in generated.files)]
+    tell("\n".join(lines), vars(generated), as_json)
 
 
 def streamed(
