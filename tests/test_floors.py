@@ -21,6 +21,7 @@ PACKAGE = ROOT / "streamgauge"
 WINGS: dict[str, tuple[str, ...]] = {
     "base": (),
     "stats": (),
+    "descriptions": (),
     "config": (),
     "records": (),
     "catalog": (),
@@ -49,7 +50,7 @@ ALLOWED_HEAVY = {
     "app.airflow": {"airflow"},
 }
 #: rooms of pure functions and of files: they know no network
-QUIET = {"base", "lateness", "config", "records", "disorder", "search", "catalog"}
+QUIET = {"base", "lateness", "descriptions", "config", "records", "disorder", "search", "catalog"}
 NETWORK = {"socket", "socketserver", "http", "urllib", "requests"}
 #: they name the machine in a record; they do not talk over the network
 SOCKET_ALLOWED = {"run_log.py"}
@@ -234,6 +235,18 @@ def test_checking_a_file_loads_of_an_engine_its_settings_alone() -> None:
     wanted = {f"streamgauge.bench.engines.{engine}" for engine in ENGINES.built_in}
     texts = "streamgauge.bench.engines.job.templates"  # of its settings
     assert set(done.stdout.split()) == wanted | {f"{name}.settings" for name in wanted} | {texts}
+
+
+ALONE = """
+import sys
+from streamgauge.streams.stages import advise, analyze, generate, ingest, reach
+print(*[name for name in sys.modules if name.startswith(("streamgauge.config", "streamgauge.bench"))])
+"""
+
+
+def test_a_stream_is_made_without_a_benchmark_file() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == []
 
 
 STARTERS = {"base/processes.py"}

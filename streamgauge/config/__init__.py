@@ -18,12 +18,12 @@ from streamgauge.config.measuring import (
     Workload,
 )
 from streamgauge.config.metrics import Metrics, MetricsSink
-from streamgauge.config.nexmark import Nexmark
 from streamgauge.config.nightly import Nightly, Notifier, Webhook
 from streamgauge.config.reading import BENCHMARK, fingerprint, keep, load, of_run, parse, schema
-from streamgauge.config.source import Source, TimeColumn
-from streamgauge.config.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 from streamgauge.config.systems import System
+from streamgauge.descriptions.nexmark import Nexmark
+from streamgauge.descriptions.source import Source, TimeColumn
+from streamgauge.descriptions.streams import DELAY_PARAMETERS, DelaySpec, Experiment
 
 __all__ = [
     "BENCHMARK",

@@ -21,9 +21,9 @@ from streamgauge.config.limits import Retention, Timeouts
 from streamgauge.config.measuring import Promise, Release, Replay, Suite, Workload
 from streamgauge.config.metrics import Metrics
 from streamgauge.config.nightly import Nightly
-from streamgauge.config.source import Source
-from streamgauge.config.streams import Experiment, Outputs
 from streamgauge.config.systems import AnySystem, System
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.streams import Experiment, Outputs
 
 
 class _Named(Protocol):

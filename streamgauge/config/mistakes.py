@@ -53,7 +53,7 @@ def check(model: type[M], raw: object, place: Callable[[Path], str]) -> M:
         meant: set[Path] = set()
         schema = _schema(model)
         for error in errors:
-            # the mark of a form (config/source.py) is no key
+            # the mark of a form (descriptions/source.py) is no key
             error["loc"] = path = tuple(part for part in error["loc"] if not str(part).startswith("~"))
             near = _near(error, schema, raw)
             meant |= {(*path[:-1], near)} if near else set()

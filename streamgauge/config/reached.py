@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from streamgauge.base import variables
 from streamgauge.base.field_types import Model
+from streamgauge.base.reached import Reached
 from streamgauge.bench.measurements import MEASUREMENTS
 from streamgauge.config.benchmark import Benchmark
-from streamgauge.config.kafka_security import TOKEN_HOST
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
-from streamgauge.config.source import Source
-from streamgauge.config.systems import Reached
+from streamgauge.descriptions.kafka_security import TOKEN_HOST
+from streamgauge.descriptions.source import Source
 
 _REMOTE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:/+.")
 

@@ -23,7 +23,7 @@ from streamgauge.config import mistakes
 from streamgauge.config.benchmark import Benchmark, Overrides
 from streamgauge.config.debs2019 import from_debs2019
 from streamgauge.config.sections import benchmark_model, never_asked
-from streamgauge.config.streams import DelaySpec
+from streamgauge.descriptions.streams import DelaySpec
 
 log = logging.getLogger("streamgauge")
 M = TypeVar("M", bound=Model)

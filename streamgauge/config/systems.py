@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic.json_schema import JsonSchemaValue
@@ -15,6 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from streamgauge.base.field_types import Model, Name
 from streamgauge.base.plugins import Parts
+from streamgauge.base.reached import Reached as Reached
 from streamgauge.base.units import Duration
 
 #: the one table of engines: by the name that a benchmark file gives as `engine`, the model of its settings.
@@ -57,18 +57,6 @@ class Semantics(Model):
 
 #: the first column of a table of Semantics
 WORDS = {name: field.description for name, field in Semantics.model_fields.items() if field.description}
-
-
-@dataclass(frozen=True)
-class Reached:
-    """Something beyond a benchmark file that a run of it imports, starts, connects to, reads, or shows to others.
-
-    key: of the file. name: a module, a command, an address, a variable, or what a secret stands in.
-    """
-
-    kind: Literal["code", "program", "host", "variable", "secret"]
-    key: str
-    name: str
 
 
 class System(Model):

@@ -86,6 +86,10 @@ class BinnedDelays(Delays):
 
     histogram: tuple[tuple[int, int, int], ...]
 
+    @property
+    def summary(self) -> Delays:
+        return Delays(**self.model_dump(exclude={"histogram"}))
+
 
 class RecordedDelays(Delays):
     """Summary of arrival − event time, with the numbers of negative ones, and of events without an arrival."""
@@ -110,6 +114,10 @@ class Span(Part):
 
     min: int
     max: int
+
+    @property
+    def ends(self) -> dict[str, int]:
+        return {"first": self.min, "last": self.max}
 
 
 class StreamPart(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.topic import Pinned
+from streamgauge.descriptions.topic import Pinned
 from streamgauge.records.record import Record
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from streamgauge.base.places import place, small_text
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Benchmark, Experiment, Source
-from streamgauge.config.source import FORMATS
+from streamgauge.descriptions.source import FORMATS, Source
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.streams.disorder.outages import delays_of
 
 
@@ -21,8 +22,14 @@ class Scaled:
     scale: float = 1.0
 
 
-#: a source, and the share of it that is taken: they decide the events
-Sourced = Benchmark | Scaled
+class Sourced(Protocol):
+    """A source, and the share of it that is taken: they decide the events. A benchmark has both."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def scale(self) -> float: ...
 
 
 def events_key(store: Store, given: Sourced) -> str:

@@ -19,7 +19,7 @@ from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.duck import ask
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.bench.workloads.registry import REGISTRY
-from streamgauge.config.source import Source
+from streamgauge.descriptions.source import Source
 from tests.engines.hand import row, table
 
 S = 1_000_000

@@ -20,8 +20,8 @@ from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.submit import command
 from streamgauge.bench.workloads import Spec
-from streamgauge.config import kafka_security as security
 from streamgauge.config.systems import ENGINES, WORDS, OwnSettings, System, settings_of
+from streamgauge.descriptions import kafka_security as security
 from tests.command import Answer, Call, run
 from tests.measure.benches import write_bench
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from streamgauge.config.kafka_security import KEYS
+from streamgauge.descriptions.kafka_security import KEYS
 from tests.hostile.draw import EVENTS, MARK, REFERENCE, VARIABLE, Draw, checked, sound
 
 #: keys of librdkafka that load code, start programs, or name another broker

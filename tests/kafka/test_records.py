@@ -18,7 +18,7 @@ from streamgauge.base.units import Tick
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.publish.publisher import nothing
 from streamgauge.streams.kafka.avro_writer import writer
-from streamgauge.streams.kafka.records import headers, lines, objects, sentinel_line
+from streamgauge.streams.kafka.records import Form, headers, lines, objects, sentinel_line
 from streamgauge.streams.kafka.schemas import avro_schema
 from tests.conftest import ROOT
 
@@ -115,7 +115,8 @@ def test_headers_are_decimal_text_and_mark_the_sentinel() -> None:
     first = [("seq", "4"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a")]
     last = [("seq", "-1"), ("offered_wall", "7"), ("event_wall", "5"), ("attempt", "a"), ("sentinel", "1")]
     assert headers(given, "a") == [first, last]
-    assert headers(given, "a", wanted=False) == [None, None]
+    made = Form("json", headers=False).records(given.schema)(given, "a")
+    assert [record[3] for record in made] == [None, None]
 
 
 def test_lines_lose_their_ends_and_the_sentinel_is_made_of_the_template() -> None:

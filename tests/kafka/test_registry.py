@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from streamgauge.app.services.local_registry import LocalRegistry
 from streamgauge.base.errors import UserError
-from streamgauge.config.schema_registry import SchemaRegistry
+from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka import registry as registry_client
 from streamgauge.streams.kafka.registry import PREFIX, Registry, Schema
 from streamgauge.streams.kafka.values import decoder_of

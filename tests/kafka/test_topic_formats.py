@@ -17,7 +17,7 @@ import pytest
 
 from streamgauge.app.services.broker import Broker
 from streamgauge.app.services.local_registry import LocalRegistry
-from streamgauge.config.schema_registry import SchemaRegistry
+from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import PREFIX, Registry
 from tests.command import Call, run
 from tests.kafka.topics import Sent, late_events, made, removed, write

@@ -18,7 +18,7 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Source
-from streamgauge.config.topic import Topic
+from streamgauge.descriptions.topic import Topic
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Profile
 from streamgauge.results.index import garbage_collection

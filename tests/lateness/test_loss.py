@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from streamgauge.base.arrow import Ints
 from streamgauge.bench.driver.figures import first_mistake
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import LEAST_MS, Operator, Pace, Rules
-from streamgauge.streams.lateness.late import Ints
 from streamgauge.streams.lateness.loss import LossCount, ends_of
 from tests.lateness import slow
 

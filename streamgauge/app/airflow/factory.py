@@ -33,7 +33,7 @@ from streamgauge.bench.measure import timing
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.stages import Scope, Stage, scopes_of, stages_of
 from streamgauge.config import Benchmark, Overrides, load, parse
-from streamgauge.config.streams import Output
+from streamgauge.descriptions.streams import Output
 
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())

@@ -70,12 +70,8 @@ def main() -> None:
     printing.arrange()
     try:
         with stoppable(), telling_of_a_full_disk(Path(".")):
-            code = (
-                usage.strict(typer.main.get_command(application(sys.argv[1:])))(
-                    prog_name="streamgauge", standalone_mode=False
-                )
-                or 0
-            )
+            command = usage.strict(typer.main.get_command(application(sys.argv[1:])))
+            code = command(prog_name="streamgauge", standalone_mode=False) or 0
         lines = ["stopped"] if code == STOPPED else []  # Typer takes a signal that no command has taken
     except UserError as problem:
         code, lines = 2, problem.lines

@@ -7,35 +7,26 @@ from typing import Any
 import typer
 
 from streamgauge.app.cli.common import print_table
-from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json
-from streamgauge.base.units import PS, Tick, moment
-from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade, PartAdvice, Trade
+from streamgauge.app.cli.profile_text import SHOWN_PARTS, hints_json, in_ns
+from streamgauge.base.units import Tick, moment
+from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade
 from streamgauge.streams.advice import words
 
+#: parts of an advice that are not printed, or in another form
+_UNSHOWN: dict[str, Any] = {
+    **dict.fromkeys(("version", "tick", "event_time", "asked", "asked_tests", "hints"), True),
+    "rules": {"__all__": {"realised"}},
+    "by_part": {"__all__": {"advised": {"promised", "rule"}}},
+}
 
-def as_json_object(advice: Advice) -> dict[str, object]:
+
+def as_json_object(advice: Advice) -> dict[str, Any]:
     """Returns the advice as `advise --json` prints it, times in nanoseconds."""
-    tick, asked = advice.tick, advice.question
-    best = advice.advised
-    return {
-        "events": advice.events,
-        "event_time": {"first": moment(advice.event_time.min, tick), "last": moment(advice.event_time.max, tick)},
-        "question": {
-            **asked.model_dump(include={"answers", "key", "value", "left", "target", "share"}),
-            "length_ns": _ns(asked.length, tick),
-            "slide_ns": _ns(asked.slide, tick) if asked.windows else None,
-            "allowed_lateness_ns": _ns(asked.allowed_lateness, tick),
-        },
-        "curve": [_trade(one, tick) for one in advice.curve],
-        "advised": None if best is None else _timed(best.model_dump(), tick),
-        "reason": advice.reason,
-        "blocks": advice.blocks,
-        "rules": [_timed(one.model_dump(exclude={"realised"}), tick) for one in advice.rules],
-        "by_part": [_part(one, tick) for one in advice.by_part],
-        "engines": [_timed(one.model_dump(mode="json"), tick) for one in advice.engines],
-        "lines": [one.model_dump() for one in advice.lines],
-        "hints": hints_json(advice.hints, advice.tick),
-    }
+    facts = in_ns(advice.model_dump(mode="json", exclude=_UNSHOWN), advice.tick, up=True)
+    if not advice.question.windows:
+        facts["question"]["slide_ns"] = None
+    event_time = {name: moment(at, advice.tick) for name, at in advice.event_time.ends.items()}
+    return {**facts, "event_time": event_time, "hints": hints_json(advice.hints, advice.tick)}
 
 
 def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
@@ -48,11 +39,12 @@ def measured_json(measured: MeasuredTrade | None, tick: Tick) -> dict[str, Any]:
     }
 
 
-def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, object]:
-    facts = one.model_dump(mode="json", exclude={"trade", "rate_events_per_s", "p50_ms", "p99_ms"})
+def _measured_delay(one: MeasuredDelay, tick: Tick) -> dict[str, Any]:
+    facts = in_ns(one.trade.model_dump(), tick, up=True)
+    facts |= one.model_dump(mode="json", exclude={"trade", "rate_events_per_s", "p50_ms", "p99_ms"})
     latency = {"p50_ns": one.p50_ms, "p99_ns": one.p99_ms}
-    in_ns = {name: None if ms is None else round(ms * 1e6) for name, ms in latency.items()}
-    return {**_trade(one.trade, tick), **facts, "rate": one.rate_events_per_s, **in_ns}
+    in_whole_ns = {name: None if ms is None else round(ms * 1e6) for name, ms in latency.items()}
+    return {**facts, "rate": one.rate_events_per_s, **in_whole_ns}
 
 
 def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
@@ -61,33 +53,6 @@ def show_measured(measured: MeasuredTrade, tick: Tick) -> None:
     typer.echo(advice_measured.heading(measured))
     print_table(advice_measured.rows(measured, tick))
     typer.echo(advice_measured.comparing(measured))
-
-
-def _trade(trade: Trade, tick: Tick) -> dict[str, object]:
-    facts = _timed(trade.model_dump(), tick)
-    for name in ("wait", "wait_arrival"):
-        wait = facts.pop(name)
-        facts[f"{name}_ns"] = wait and {key: None if ticks is None else _ns(ticks, tick) for key, ticks in wait.items()}
-    return facts
-
-
-def _part(part: PartAdvice, tick: Tick) -> dict[str, object]:
-    advised = None if part.advised is None else _timed(part.advised.model_dump(exclude={"promised", "rule"}), tick)
-    return {
-        "part": part.part, "events": part.events, "enough_ns": _ns(part.enough, tick), "advised": advised,
-        "reason": part.reason,
-    }  # fmt: skip
-
-
-def _timed(facts: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    """The facts, with the delay in nanoseconds."""
-    delay = facts.pop("delay")
-    return {"delay_ns": None if delay is None else _ns(delay, tick), **facts}
-
-
-def _ns(ticks: int, tick: Tick) -> int:
-    """Ticks as nanoseconds, rounded up."""
-    return -(-ticks * PS[tick] // PS["ns"])
 
 
 def show(advice: Advice) -> None:

@@ -229,42 +229,37 @@ def generate(
 
     source = source_options.source(files, reading)
     source = source_options.with_columns(source, columns)
-    spec: dict[str, object] = {"distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev}
-    spec |= {"sigma": sigma, "alpha": alpha, "profile": profile}
+    rate = int(delivery) if delivery and delivery.isdecimal() else delivery
+    parts = options.given({"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": rate})
+    spec = options.given({
+        "distribution": delay, "min": minimum, "max": maximum, "mean": mean, "stddev": stddev, "sigma": sigma,
+        "alpha": alpha, "profile": profile, "outages": parts or None,
+    })  # fmt: skip
     chosen = {"csv": csv, "csv-parts": csv_parts, "jsonl": jsonl, "kafka": kafka}
     outputs = ["parquet", *(name for name, wanted in chosen.items() if wanted)]
-    raw: dict[str, object] = {"name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs}
-    raw["target" if target == "source" else "target_percent"] = target
-    parts = {"by": outages, "spacing": spacing, "like": like, "partitions": partitions, "delivery": delivery}
-    if parts := {key: value for key, value in parts.items() if value is not None}:
-        spec["outages"] = parts | ({"delivery": int(delivery)} if delivery and delivery.isdecimal() else {})
-    if duplicates is not None:
-        raw["duplicates"] = duplicates
-    if given := {key: value for key, value in spec.items() if value is not None}:
-        raw["delay"] = given
+    raw = options.given({
+        "name": "stream", "seed": seed, "on_infeasible": on_infeasible, "outputs": outputs, "duplicates": duplicates,
+        "target" if target == "source" else "target_percent": target, "delay": spec or None,
+    })  # fmt: skip
     experiment = options.parse(config.Experiment, raw, "experiment")
     if save_bad is not None:
         workplace.require_writable("--quarantine", save_bad, files)
         quarantine.require_outside(save_bad, out)
     generated = streamed(source, experiment, out, master, save_bad)
     warn(generated.doubts)
-    if as_json:
-        typer.echo(json.dumps(vars(generated)))
-        return
-    typer.echo(f"events        {generated.events:,}")
+    lines = [f"events        {generated.events:,}"]
     if generated.quarantined:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in generated.quarantine_reasons.items())
         hint = f"written to {save_bad}" if save_bad is not None else "--quarantine FILE writes them"
-        typer.echo(f"left out      {counted(generated.quarantined, 'line')}: {reasons}; {hint}")
+        lines.append(f"left out      {counted(generated.quarantined, 'line')}: {reasons}; {hint}")
     counts = (generated.source_out_of_order, generated.target_out_of_order, generated.achieved_out_of_order)
     for name, count in zip(("source", "target", "achieved"), counts, strict=True):
-        typer.echo(f"{name:<13} {count:,} out of order ({100 * count / max(1, generated.events):.4f} %)")
-    typer.echo(f"bound         {generated.feasible_max:,} under this seed")
+        lines.append(f"{name:<13} {count:,} out of order ({100 * count / max(1, generated.events):.4f} %)")
+    lines.append(f"bound         {generated.feasible_max:,} under this seed")
     if generated.duplicates:
-        typer.echo(f"duplicates    {counted(generated.duplicates, 'more row')}")
-    typer.echo(f"sha256        {generated.sha256}")
-    for file in generated.files:
-        typer.echo(f"written       {file}")
+        lines.append(f"duplicates    {counted(generated.duplicates, 'more row')}")
+    lines += [f"sha256        {generated.sha256}", *(f"written       {file}" for file in generated.files)]
+    tell("\n".join(lines), vars(generated), as_json)
 
 
 def streamed(

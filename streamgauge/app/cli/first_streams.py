@@ -23,12 +23,11 @@ _AS_IT_CAME = "{name: as_it_came, target: source} # no delay is added"
 
 @dataclass(frozen=True)
 class FirstStreams:
-    """Experiments for a source, as lines of a benchmark file, and what was measured of it in its files' order."""
+    """Experiments for a source, and what was measured of it in its files' order."""
 
     disorder: Disorder
     sorted: bool  # the source is to be sorted by event time, as its own disorder leaves no room
-    experiments: tuple[str, ...]
-    names: tuple[str, ...]
+    experiments: dict[str, str]  # by name, a line of a benchmark file
     hints: tuple[Hint, ...] | None = None  # hints of all events, if they were read
     span: Span | None = None  # event times of all events, if they were read
 
@@ -77,11 +76,10 @@ def _reachable(
 def _chosen(
     own: Disorder, reachable: Sequence[tuple[int, Duration]], more: str = "", *, ordered: bool = False
 ) -> FirstStreams:
-    lines = ["{name: ordered, target_percent: 0}" if ordered else _AS_IT_CAME]
+    lines = {"ordered": "{name: ordered, target_percent: 0}"} if ordered else {"as_it_came": _AS_IT_CAME}
     for target, delay in reachable[:1]:
-        lines.append(
+        lines[f"late{target}"] = (
             f"{{name: late{target}, target_percent: {target}, delay: {{max: {delay}}}, {more}seed: 1}} "
             f"# some are delayed, by up to {delay}, until {target} % are out of order"
         )
-    names = tuple(line.partition(",")[0].removeprefix("{name: ") for line in lines)
-    return FirstStreams(own, ordered, tuple(lines), names)
+    return FirstStreams(own, ordered, lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, tell
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.live import about
@@ -56,10 +55,6 @@ def gate(
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)
-    if as_json:
-        typer.echo(json.dumps(check.to_json()))
-    else:
-        typer.echo(check.line)
-        typer.echo(sentence(check))
-        typer.echo(f"comment: {output / verdict.COMMENT}")
+    lines = [check.line, sentence(check), f"comment: {output / verdict.COMMENT}"]
+    tell("\n".join(lines), check.to_json(), as_json)
     raise typer.Exit(check.exit_code)

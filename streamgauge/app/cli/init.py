@@ -145,7 +145,7 @@ def init(
         name=_flow(name),
         source=_yaml(described, doubts),
         disorder=streams.disorder,
-        experiments="\n".join(f"  - {line}" for line in streams.experiments),
+        experiments="\n".join(f"  - {line}" for line in streams.experiments.values()),
         systems=_SPARK if job is None else systems(job),
     )
     try:
@@ -160,16 +160,14 @@ def init(
         f"disorder  {streams.disorder} are out of order",
         *(f"doubt     {_one_line(doubt)}" for doubt in all_doubts),
         *(f"hint      {_one_line(hint.text)}" for hint in hints),
-        f"streams   {' and '.join(streams.names)}{_SORTED if streams.sorted else ''}",
+        f"streams   {' and '.join(streams.experiments)}{_SORTED if streams.sorted else ''}",
         f"written   {out}: now `streamgauge check {out}`, then `streamgauge run {out}`",
     ]
-    facts = {"file": out, "source": described, "lines": looked.lines, "read": read, "doubts": all_doubts}
-    facts |= span_json(span, source.tick)
-    facts |= {
-        "hints": hints_json(hints, source.tick),
-        "disorder": asdict(streams.disorder),
-        "experiments": streams.names,
-    }
+    facts = {
+        "file": out, "source": described, "lines": looked.lines, "read": read, "doubts": all_doubts,
+        **span_json(span, source.tick), "hints": hints_json(hints, source.tick),
+        "disorder": asdict(streams.disorder), "experiments": list(streams.experiments),
+    }  # fmt: skip
     tell("\n".join(lines), facts, as_json)
 
 

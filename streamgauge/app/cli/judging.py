@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamgauge.app.cli.common import AsJson, app
+from streamgauge.app.cli.common import AsJson, app, tell
 from streamgauge.base.words import counted
 
 #: with --exit-code: what a pipeline should stop at, and what nobody can tell; 2 and 3 are mistakes and outages
@@ -46,18 +45,16 @@ def compare(
         self_comparison=(read_sample(same[0]), read_sample(same[1])) if same else None,
     )
     code = {"worse": _WORSE, "inconclusive": _UNKNOWN}.get(comparison.verdict, 0) if exit_code else 0
-    if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(comparison)))
-        raise typer.Exit(code)
     interval = f"{comparison.interval[0]:.4f} to {comparison.interval[1]:.4f}" if comparison.interval else "none"
-    typer.echo(f"verdict            {comparison.verdict}: {comparison.reason}")
-    typer.echo(f"ratio              {comparison.ratio:.4f}   interval ({comparison.confidence:.0%}) {interval}")
-    typer.echo(
+    lines = [
+        f"verdict            {comparison.verdict}: {comparison.reason}",
+        f"ratio              {comparison.ratio:.4f}   interval ({comparison.confidence:.0%}) {interval}",
         f"noise floor        {_percent(comparison.noise_floor)}"
         f"   detectable effect {_percent(comparison.detectable_effect)}"
-        f"   smallest that matters {_percent(comparison.smallest_effect)}"
-    )
-    typer.echo(f"values             {comparison.n_baseline} and {comparison.n_candidate}")
+        f"   smallest that matters {_percent(comparison.smallest_effect)}",
+        f"values             {comparison.n_baseline} and {comparison.n_candidate}",
+    ]
+    tell("\n".join(lines), asdict(comparison), as_json)
     raise typer.Exit(code)
 
 
@@ -82,28 +79,24 @@ def changes(
 
     history = read_history(file)
     outcome = find(history.values, history.days, segment=segment, magnitude=magnitude, alpha=alpha, series=series)
-    points = [
-        {"time": history.times[c.index], "value": history.values[c.index], **dataclasses.asdict(c)}
-        for c in outcome.changes
-    ]
+    points = [{"time": history.times[c.index], "value": history.values[c.index], **asdict(c)} for c in outcome.changes]
     worse = any((change.magnitude < 0) == higher_is_better for change in outcome.changes)
     code = 0 if not exit_code else _WORSE if worse else _UNKNOWN if outcome.reason else 0
-    if as_json:
-        gaps = [{"after": after, "before": before, "days": days} for after, before, days in history.gaps]
-        typer.echo(json.dumps({**dataclasses.asdict(outcome), "changes": points, "gaps": gaps}))
-        raise typer.Exit(code)
-    for point, change in zip(points, outcome.changes, strict=True):
+    lines = []
+    for change in outcome.changes:
         interval = f" ({change.interval[0]:+.1%} to {change.interval[1]:+.1%})" if change.interval else ""
-        typer.echo(
-            f"{point['time']}  {change.magnitude:+.1%}{interval}  {change.before:g} → {change.after:g}"
+        lines.append(
+            f"{history.times[change.index]}  {change.magnitude:+.1%}{interval}  {change.before:g} → {change.after:g}"
             f"  confidence {change.confidence:.4%}"
         )
-    typer.echo(
+    lines.append(
         outcome.reason
         or f"{counted(len(points), 'change point')} in {counted(outcome.n, 'value')}; "
         f"noise {_percent(outcome.noise)}, detectable within {segment} values {_percent(outcome.detectable)}; "
         f"{counted(len(history.gaps), 'gap')}"
     )
+    gaps = [{"after": after, "before": before, "days": days} for after, before, days in history.gaps]
+    tell("\n".join(lines), {**asdict(outcome), "changes": points, "gaps": gaps}, as_json)
     raise typer.Exit(code)
 
 

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from streamgauge import config
 from streamgauge.app.cli import outside, workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
@@ -108,24 +108,20 @@ def calibrate(
         "seconds": seconds,
         "searches": searches,
     }
-    if as_json:
-        typer.echo(json.dumps(_finite(record)))
-        return
+    lines = []
     for number, done in enumerate(outcome.searches, 1):
         low, high = done.interval or (math.nan, math.nan)
-        typer.echo(
+        lines.append(
             f"{number:3}  {done.rate_events_per_s:14,.0f}  {low:,.0f} to {high:,.0f}  {done.outcome}: {done.reason}"
         )
-    typer.echo(
+    kind = "from the fit alone: one process cannot show the spread between processes"
+    kind = "t over processes" if processes > 1 else kind
+    lines += [
         f"truth {outcome.truth_events_per_s:,.0f} events/s; median error {outcome.bias:+.2%}, "
-        f"sd {outcome.deviation:.2%}"
-    )
-    kind = (
-        "t over processes"
-        if processes > 1
-        else "from the fit alone: one process cannot show the spread between processes"
-    )
-    typer.echo(f"the truth lies in {outcome.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search")
+        f"sd {outcome.deviation:.2%}",
+        f"the truth lies in {outcome.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search",
+    ]
+    tell("\n".join(lines), _finite(record), as_json)
 
 
 @app.command()

@@ -9,18 +9,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at, tell
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import known_run
 from streamgauge.config import System
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamgauge.bench.answers.finite_stream import Events, Wanted
     from streamgauge.bench.workloads import Query
     from streamgauge.records.answers import Answer, HardQueries, Mode
@@ -55,7 +57,7 @@ def nexmark(
     chosen, asked = suite.chosen(queries), named(system)
     if not askable(asked) and mode == "batch":
         raise UserError(f"--mode: found batch, allowed for {system}: streaming")
-    about = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
+    about: dict[str, Any] = {"system": system, "disorder_percent": disorder, "events": events, "seed": seed}
     lines: list[AnswerLine] = []
     directory = None if run is None else known_run(store_at(artifacts).runs(), run)
     with _only_results_on_stdout() as echo:
@@ -70,7 +72,7 @@ def nexmark(
                 answer = next(answers, None)
             if answer is None:
                 break
-            line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events, seed=seed)
+            line = AnswerLine(**answer.fields, **about)
             lines.append(line)
             if directory is not None:
                 keep(directory, line)
@@ -103,19 +105,26 @@ def _records(
     """Yields an answer per query and mode. There is one Spark application per mode; the first one makes the events."""
     from streamgauge.bench.answers.nexmark_suite import run_suite
     from streamgauge.catalog import preflight
-    from streamgauge.streams.stages.session import batch_session, end
 
     events = None
     preflight.check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryDirectory(prefix="streamgauge-nexmark-") as scratch:
         for mode in modes:
-            spark = batch_session(f"nexmark {mode}", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
-            try:
+            with _spark(f"nexmark {mode}") as spark:
                 events = events or _made(wanted, Path(scratch))
                 yield from run_suite(spark, events, chosen, mode, Path(scratch) / mode, conf=conf, batches=batches)
-            finally:
-                end(spark)
+
+
+@contextmanager
+def _spark(name: str) -> Iterator[SparkSession]:
+    from streamgauge.streams.stages.session import batch_session, end
+
+    session = batch_session(name, "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
+    try:
+        yield session
+    finally:
+        end(session)
 
 
 def _made(wanted: Wanted, scratch: Path) -> Events:
@@ -179,27 +188,22 @@ def hard(
             line = AnswerLine(**answer.fields, system=system, disorder_percent=disorder, events=events)
             keep(directory, line)
         keep_hard(directory, record)
-    if as_json:
-        typer.echo(json.dumps(record.to_json()))
-    else:
-        for answer in record.queries:
-            cells = "  ".join(f"{'–' if (cell := answer.fields[name]) is None else cell!s:>16}" for name in COLUMNS[1:])
-            typer.echo(f"{answer.query:18}{cells}  {answer.why or ''}".rstrip())
-        for case in record.example:
-            totals = [int(row["total"]) for row in case.batches[-1].output]
-            lost = sum(operator.dropped for batch in case.batches for operator in batch.operators)
-            typer.echo(f"{case.name:32} last result {totals}  lost or late {lost}")
+    lines = []
+    for answer in record.queries:
+        cells = "  ".join(f"{'–' if (cell := answer.fields[name]) is None else cell!s:>16}" for name in COLUMNS[1:])
+        lines.append(f"{answer.query:18}{cells}  {answer.why or ''}".rstrip())
+    for case in record.example:
+        totals = [int(row["total"]) for row in case.batches[-1].output]
+        lost = sum(operator.dropped for batch in case.batches for operator in batch.operators)
+        lines.append(f"{case.name:32} last result {totals}  lost or late {lost}")
+    tell("\n".join(lines), record.to_json(), as_json)
     if any(answer.status == "wrong" for answer in record.queries):
         raise typer.Exit(1)
 
 
 def _hard_on_spark(system: str, conf: Mapping[str, str], events: int, percent: float, work: Path) -> HardQueries:
     from streamgauge.bench.answers.hard_queries import record_of, run_example, run_hard
-    from streamgauge.streams.stages.session import batch_session, end
 
-    spark = batch_session("hard", "local[2,4]", {"spark.sql.shuffle.partitions": "2"})
-    try:
+    with _spark("hard") as spark:
         answers = [*run_hard(spark, events, percent, work, conf)]
         return record_of(system, events, percent, answers, run_example(spark, work / "example"))
-    finally:
-        end(spark)

@@ -65,6 +65,11 @@ def named(message: str) -> str:
     return _KEY.sub(lambda match: _OPTIONS[match[0]], _OF_MODEL.sub(r"\1.\2: ", message))
 
 
+def given(options: Mapping[str, object]) -> dict[str, object]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def parse(model: type[M], raw: Mapping[str, object], place: str) -> M:
     """Validates options against a model of the benchmark file. Raises Mistakes that name options.
 

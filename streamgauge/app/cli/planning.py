@@ -64,22 +64,20 @@ def check(
     from streamgauge.base.console import Console
 
     console = Console(highlight=False)
+    say = partial(console.print, soft_wrap=True, markup=False)
     built = {True: "[green]built[/]", False: "to build"}
     console.print(f"[bold]{benchmark.name}[/]  {escape(benchmark.description)}", soft_wrap=True)
     for source in plan["sources"]:
         there = "on a store, not checked here" if benchmark.source.kafka is None else "a topic"
         size = there if source["size"] is None else f"{source['size']:,} bytes"
-        console.print(f"  source  {escape(source['file'])}  ({size})", soft_wrap=True)
+        say(f"  source  {source['file']}  ({size})")
     if looked := plan["sample"]:
-        console.print(
-            f"  begins  {looked['events']:,} of {looked['lines']:,} lines are events, from {looked['first']} to "
-            f"{looked['last']}",
-            soft_wrap=True,
-        )
+        counts = f"{looked['events']:,} of {looked['lines']:,} lines are events"
+        say(f"  begins  {counts}, from {looked['first']} to {looked['last']}")
         for doubt in looked["doubts"]:
-            console.print(f"  {doubt}", soft_wrap=True, markup=False)
+            say(f"  {doubt}")
         for hint in looked["hints"]:
-            console.print(f"  hint    {hint['text']}", soft_wrap=True, markup=False)
+            say(f"  hint    {hint['text']}")
     console.print(f"  events  {built[plan['events']['built']]}    profile  {built[plan['profile']['built']]}")
     table = Table("experiment", "target", "delay", "seed", "outputs", "stream", box=None, padding=(0, 2))
     for e, planned in zip(benchmark.experiments, plan["experiments"], strict=True):
@@ -90,16 +88,14 @@ def check(
         f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
     )
     for line in losses.lines(plan["lost_at_own_speed"]):
-        console.print(f"  lost    {line}", soft_wrap=True, markup=False)
-    console.print(f"  takes   {plan['takes']}", soft_wrap=True)
+        say(f"  lost    {line}")
+    say(f"  takes   {plan['takes']}")
     if plan["release_takes"]:
-        console.print(f"  release check: {plan['release_takes']}", soft_wrap=True)
+        say(f"  release check: {plan['release_takes']}")
     if not connect and plan["reached"]:
         for line in outside.lines(benchmark):
-            console.print(f"  names   {line}", soft_wrap=True, markup=False)
-        console.print(
-            "  Not checked here: check --connect tries what a run would reach, and runs its code.", soft_wrap=True
-        )
+            say(f"  names   {line}")
+        say("  Not checked here: check --connect tries what a run would reach, and runs its code.")
 
 
 def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False) -> dict[str, Any]:
@@ -244,11 +240,10 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run the whole benchmark through Airflow and print a summary and the page's path."""
-    raw = {
+    overrides = options.given({
         "experiments": experiment or None, "workloads": workload or None, "systems": system or None,
         "processes": processes, "proof_steps": proof_steps, "quick": quick or None, "scale": scale, "seed": seed,
-    }  # fmt: skip
-    overrides = {key: value for key, value in raw.items() if value is not None}
+    })  # fmt: skip
     outcome = ran(file, artifacts, overrides, master=master, run_id=run_id, only=only, as_json=as_json)
     _end(outcome, as_json=as_json)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
 import typer
 
@@ -13,69 +14,82 @@ from streamgauge.records.profile import UNMERGED, ByPart, Hint, Profile, Span, S
 
 #: most parts of a stream that are printed
 SHOWN_PARTS = 10
+_COUNTS = (
+    "events", "out_of_order", "quarantined", "adjacent_descents", "runs", "inversions", "distance", "interleaved",
+)  # fmt: skip
+#: keys of records that are lengths of time in ticks, or have some by name
+_TICKS = (
+    "delay", "enough_delay", "behind", "idle", "longest_idle", "enough_without",  # of a profile
+    "enough", "length", "slide", "allowed_lateness", "wait", "wait_arrival",  # of an advice
+)  # fmt: skip
 
 
-def as_json_object(profile: Profile) -> dict[str, object]:
+def as_json_object(profile: Profile) -> dict[str, Any]:
     """Returns the profile as `analyze --json` prints it, times in nanoseconds."""
-    tick: Tick = profile.tick
-    keys = (
-        "events",
-        "out_of_order",
-        "quarantined",
-        "adjacent_descents",
-        "runs",
-        "inversions",
-        "distance",
-        "interleaved",
-    )
-    whole = profile.model_dump()
-    facts = {key: whole[key] for key in keys}
+    tick, events = profile.tick, profile.events
+    facts: dict[str, Any] = in_ns(profile.model_dump(include={*_COUNTS, "delay", "enough_delay"}), tick)
     facts |= span_json(profile.event_time, tick)
     facts["in_file"] = profile.in_file.model_dump(mode="json", exclude={"hints"})
     facts["hints"] = hints_json(profile.hints, tick)
-    facts["delay_ns"] = _in_ns(whole["delay"], tick)
-    facts["watermark_curve"] = [
-        {"watermark_ns": _ns(delay, tick), "late": late, "fraction": late / profile.events}
-        for delay, late in profile.watermark_curve
-    ]
-    facts["enough_delay_ns"] = _in_ns(profile.enough_delay, tick)
+    curve = _curve_json(profile.watermark_curve, tick)
+    facts["watermark_curve"] = [step | {"fraction": step["late"] / events} for step in curve]
     if profile.recorded_delay is not None:
-        facts["recorded_delay_ns"] = _in_ns(whole["recorded_delay"], tick)
+        delay, counts = profile.recorded_delay, {"negative", "missing"}
+        facts["recorded_delay_ns"] = _ns(delay.model_dump(exclude=counts), tick) | delay.model_dump(include=counts)
     if profile.by_part is not None:
         facts["by_part"] = _parts_json(profile.by_part, tick)
     return facts
 
 
-def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, object]:
+def _parts_json(by_part: ByPart, tick: Tick) -> dict[str, Any]:
     parts = [
-        {
-            **part.model_dump(include={"part", "events", "out_of_order", "idle_spells", "overtaken"}),
-            "event_time_ns": {"first": _ns(part.event_time.min, tick), "last": _ns(part.event_time.max, tick)},
-            "delay_ns": _in_ns(part.delay.model_dump(), tick),
-            "behind_ns": _in_ns(part.behind.model_dump(), tick),
-            "longest_idle_ns": None if part.longest_idle is None else _ns(part.longest_idle, tick),
-            "watermark_curve": [{"watermark_ns": _ns(delay, tick), "late": n} for delay, n in part.watermark_curve],
+        in_ns(part.model_dump(exclude={"out_of_order_in_all", "event_time", "watermark_curve"}), tick)
+        | {
+            "event_time_ns": _ns(part.event_time.ends, tick),
+            "watermark_curve": _curve_json(part.watermark_curve, tick),
         }
         for part in by_part.parts
     ]
-    idle_ns = _ns(by_part.idle, tick)
-    return {"column": by_part.column, "idle_ns": idle_ns, "out_of_order": by_part.out_of_order, "parts": parts}
+    return {**in_ns(by_part.model_dump(include={"column", "idle", "out_of_order"}), tick), "parts": parts}
 
 
-def span_json(event_time: Span, tick: Tick) -> dict[str, object]:
+def _curve_json(curve: Iterable[tuple[int, int]], tick: Tick) -> list[dict[str, Any]]:
+    return [{"watermark_ns": _ns(delay, tick), "late": late} for delay, late in curve]
+
+
+def span_json(event_time: Span, tick: Tick) -> dict[str, Any]:
     """Returns the first and the last event time as `--json` prints them."""
-    ends = {"first": event_time.min, "last": event_time.max}
-    shown = {name: moment(at, tick) for name, at in ends.items()}
-    return {"event_time": shown, "event_time_ns": {name: _ns(at, tick) for name, at in ends.items()}}
+    shown = {name: moment(at, tick) for name, at in event_time.ends.items()}
+    return {"event_time": shown, "event_time_ns": _ns(event_time.ends, tick)}
 
 
-def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, object]]:
-    enough = "enough_without"
-    return [
-        hint.model_dump(mode="json", exclude={enough})
-        | {f"{enough}_ns": None if hint.enough_without is None else _ns(hint.enough_without, tick)}
-        for hint in hints
-    ]
+def hints_json(hints: Iterable[Hint], tick: Tick) -> list[dict[str, Any]]:
+    return [in_ns(hint.model_dump(mode="json"), tick) for hint in hints]
+
+
+def in_ns(facts: Any, tick: Tick, *, up: bool = False) -> Any:
+    """Facts of records with their ticks in nanoseconds, under names that say so: exactly, or up to whole ones."""
+    if isinstance(facts, list | tuple):
+        return [in_ns(one, tick, up=up) for one in facts]
+    if not isinstance(facts, dict):
+        return facts
+    made = {}
+    for name, value in facts.items():
+        if name in _TICKS:
+            made[f"{name}_ns"] = _ns(value, tick, up=up)
+        else:
+            made[name] = in_ns(value, tick, up=up)
+    return made
+
+
+def _ns(ticks: Any, tick: Tick, *, up: bool = False) -> Any:
+    """Ticks as nanoseconds, an integer wherever that is exact; or several of them, by name; or None."""
+    if isinstance(ticks, dict):
+        return {name: _ns(one, tick, up=up) for name, one in ticks.items()}
+    size = PS["ns"] // PS[tick]
+    if ticks is None or size == 1:
+        return ticks
+    return -(-ticks // size) if up or ticks % size == 0 else ticks / size
 
 
 def doubtful(profile: Profile) -> list[str]:
@@ -94,16 +108,6 @@ def doubtful(profile: Profile) -> list[str]:
     else:
         return []
     return [f"warning: {why}; check --arrival, --arrival-unit and --arrival-format"]
-
-
-def _in_ns(summary: Mapping[str, float | None], tick: Tick) -> dict[str, float | None]:
-    return {k: v if v is None or k in ("negative", "missing") else _ns(v, tick) for k, v in summary.items()}
-
-
-def _ns(ticks: float, tick: Tick) -> float:
-    """Converts ticks to nanoseconds; an integer wherever that is exact."""
-    size = PS["ns"] // PS[tick]
-    return ticks if size == 1 else ticks // size if ticks % size == 0 else ticks / size
 
 
 def show(profile: Profile) -> None:
@@ -163,16 +167,9 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
     mean = counted(profile.events // len(parts), "event")
     typer.echo(f"by {by_part.column}: {counted(len(parts), 'part')}, of {mean} on average")
     typer.echo(f"  out of order      {within:,} within their part{merged}")
-    columns: tuple[str, ...] = (
-        "part",
-        "events",
-        "out of order",
-        "longest delay",
-        "behind p50",
-        "behind max",
-        "longest idle",
-        "spells",
-    )
+    columns: tuple[str, ...] = ("part", "events", "out of order", "longest delay")
+    if profile.out_of_order is not None:
+        columns += ("behind p50", "behind max", "longest idle", "spells")
     rows = [
         (
             part_name(part.part),
@@ -183,8 +180,6 @@ def _show_parts(profile: Profile, by_part: ByPart) -> None:
         )
         for part in parts[:SHOWN_PARTS]
     ]
-    if profile.out_of_order is None:
-        columns = columns[:4]
     print_table([columns, *rows], left={0})
     if len(parts) > SHOWN_PARTS:
         typer.echo(f"  and {len(parts) - SHOWN_PARTS:,} more, which --json lists")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from streamgauge import config
 from streamgauge.app.cli import workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, tell
 from streamgauge.app.cli.measurements import checked, prepared
 from streamgauge.app.cli.verdicts import VerdictCommand
 from streamgauge.base.places import as_user_error
@@ -59,12 +59,8 @@ def release_check(
         outcome = release_check.run(benchmark, store, baseline, candidate, directory)
     index.index_run(store.root, directory.name)
     page = build(directory)
-    if as_json:
-        typer.echo(json.dumps({**outcome.to_json(), "page": str(page)}))
-    else:
-        _show(outcome)
-        typer.echo(f"page: {page}")
-        typer.echo(f"manifest: {directory / release_check.MANIFEST}")
+    lines = [*_lines(outcome), f"page: {page}", f"manifest: {directory / release_check.MANIFEST}"]
+    tell("\n".join(lines), {**outcome.to_json(), "page": page}, as_json)
     for target, form in ((junit, forms.as_junit), (markdown, forms.as_markdown)):
         if target is not None:
             try:
@@ -74,17 +70,17 @@ def release_check(
     raise typer.Exit(gate_rules.exit_code(outcome.verdict, "fail"))
 
 
-def _show(check: ReleaseCheck) -> None:
+def _lines(check: ReleaseCheck) -> Iterator[str]:
     from streamgauge.bench.compare import release_rules
 
     shown = [one for one in check.reasons if one.kind != "performance" or not check.series]  # which have lines
     for reason in release_rules.grouped(shown):
-        typer.echo(f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}")
+        yield f"{reason.state:8} {reason.kind:12} {reason.what}: {reason.why}"
     for one in check.series:
-        typer.echo(f"{one.state:8} {one.name}: {_beside(one)}")
+        yield f"{one.state:8} {one.name}: {_beside(one)}"
     for figure in check.beside:
-        typer.echo(f"{'note':8} {figure.cell} {figure.metric} {figure.text}")
-    typer.echo(check.line)
+        yield f"{'note':8} {figure.cell} {figure.metric} {figure.text}"
+    yield check.line
 
 
 def _beside(one: JudgedSeries) -> str:

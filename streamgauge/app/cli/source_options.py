@@ -17,8 +17,8 @@ from streamgauge import config
 from streamgauge.app.cli import options, workplace
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import RESERVED
-from streamgauge.config.schema_registry import schema_text
-from streamgauge.config.topic import OWN, of_url
+from streamgauge.descriptions.schema_registry import schema_text
+from streamgauge.descriptions.topic import OWN, of_url
 
 if TYPE_CHECKING:
     from streamgauge.streams.text.guess_times import Time as GuessedTime
@@ -239,13 +239,12 @@ def _read_by(given: Reading, kind: str, *, is_json: bool) -> dict[str, object]:
 def topic_of(names: list[str], given: Reading) -> dict[str, object] | None:
     """Keys of `source.kafka`, if a topic is named; else None. Raises UserError for one among files, and for options."""
     topics = [name for name in names if name.startswith("kafka://")]
-    own = {
+    own = options.given({
         "from": given.start, "until": given.until, "most_events": given.most_events, "values": given.values,
         "security": dict(setting.partition("=")[::2] for setting in given.security or ()) or None,
         "writer_schema": given.writer_schema and schema_text(given.writer_schema, Path(), "--writer-schema"),
         "registry": dict(map(_of_registry, given.registry or ())) or None,
-    }  # fmt: skip
-    own = {key: value for key, value in own.items() if value is not None}
+    })  # fmt: skip
     if not topics:
         for key in own:
             raise UserError(f"--{key.replace('_', '-')}: found without a topic, allowed: with kafka://HOST:PORT/TOPIC")

@@ -8,7 +8,7 @@ from streamgauge.app.services.java_server import JavaServer, jars
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import ASIDE
 from streamgauge.bench.driver.ports import free_port
-from streamgauge.config.schema_registry import SchemaRegistry
+from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import Registry
 
 

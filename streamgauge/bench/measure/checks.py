@@ -18,7 +18,7 @@ from streamgauge.config.changing import settings_of, why_not
 from streamgauge.config.measuring import VERDICTS
 from streamgauge.config.metrics import SINKS
 from streamgauge.config.sections import checked_section
-from streamgauge.config.streams import DELAYS
+from streamgauge.descriptions.streams import DELAYS
 from streamgauge.metrics.sinks import make_sink
 
 log = logging.getLogger("streamgauge")

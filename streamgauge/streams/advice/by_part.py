@@ -38,7 +38,7 @@ def of_part(part: str | None, times: Times, keys: Times, question: Question, tic
     if question.answers == "session":
         sessions = Sessions(times, keys, None, question, tick)
         delays = sessions.delays()
-        items, least, rules = len(sessions.items), delays[-1], sessions.rules(delays)[1]
+        items, least, rules = len(sessions.items), delays[-1], sessions.rules(delays)
     else:
         events = judged(times, BEFORE_ALL, question)
         slack, ends, least = events.slack, events.ends, enough(events.slack, 0, tick)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamgauge.base.units import PS, Tick
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config.topic import PARTITION
+from streamgauge.descriptions.topic import PARTITION
 from streamgauge.records.advice import Advice, ByEngine, Question
 from streamgauge.records.loss import Kind
 from streamgauge.records.manifests import EventsManifest

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamgauge.base.arrow import Mask
 from streamgauge.records.advice import Question, Trade
 from streamgauge.streams.advice.slack import judged
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
-from streamgauge.streams.lateness.late import Mask
 
 
 def with_pairs(curve: Sequence[Trade], times: Times, keys: Times, left: Mask, length: int) -> list[Trade]:

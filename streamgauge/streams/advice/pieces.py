@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.base.arrow import Mask
 from streamgauge.records.advice import Question
 from streamgauge.records.profile import Span
 from streamgauge.streams.advice.slack import Judged, judged
 from streamgauge.streams.advice.windows import UNKNOWN, Values
 from streamgauge.streams.disorder.definitions import Times
 from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups
-from streamgauge.streams.lateness.late import Mask
 
 
 @dataclass(frozen=True)

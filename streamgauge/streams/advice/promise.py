@@ -119,25 +119,35 @@ def tested(
 
 
 def of_slack(slack: Times, times: Times, share: float, tick: Tick, asked: Sequence[int] = ()) -> list[Tested]:
-    """Returns the rules, tested on items in order, of which one is lost if its slack is the delay or more.
+    """Returns the rules, tested as by `of_items` on items of which one is lost if its slack is the delay or more."""
 
-    times: of the items. asked: delays that are tested after the rules. There are no tests if the items are too few.
+    def least(some: slice) -> int:
+        return enough(slack[some], int(share * (some.stop - some.start)), tick)
+
+    def lost(block: slice, delay: int) -> int:
+        return int((slack[block] >= delay).sum())
+
+    return of_items(times, share, least, lost, asked)
+
+
+def of_items(
+    times: Times, share: float, least: Callable[[slice], int], lost: Callable[[slice, int], int],
+    asked: Sequence[int] = (),
+) -> list[Tested]:  # fmt: skip
+    """Returns the rules, tested on items in order, and then the delays that were asked about; none of too few items.
+
+    times: of the items. least(some): the delay that is enough for these; lost(block, delay): the number that it loses.
     """
-    blocks = blocks_for(len(slack), share)
-    if not blocks:
+    tests = blocks_for(len(times), share)
+    if not tests:
         return []
-    parts = [slice(one.start, one.stop) for one in cut(len(slack), blocks)]
-    sizes, first = [one.stop - one.start for one in parts], first_test(blocks)
-    spans = [Span(min=int(times[one].min()), max=int(times[one].max())) for one in parts]
-    least = [enough(slack[one], int(share * size), tick) for one, size in zip(parts, sizes, strict=True)]
-    naive = tuple(enough(slack[: one.start], int(share * one.start), tick) for one in parts[first:])
-    whole = enough(slack, int(share * len(slack)), tick)
-
-    def lost(block: int, delay: int) -> int:
-        return int((slack[parts[block]] >= delay).sum())
-
-    made = (Choices(NAIVE, naive, whole), *choices(least), *(constant(delay, blocks) for delay in asked))
-    return [tested(one, lost, sizes, share, spans) for one in made]
+    blocks = [slice(one.start, one.stop) for one in cut(len(times), tests)]
+    sizes = [one.stop - one.start for one in blocks]
+    spans = [Span(min=int(times[one].min()), max=int(times[one].max())) for one in blocks]
+    before = tuple(least(slice(0, one.start)) for one in blocks[first_test(tests) :])
+    naive = Choices(NAIVE, before, least(slice(0, len(times))))
+    made = (naive, *choices([least(one) for one in blocks]), *(constant(delay, tests) for delay in asked))
+    return [tested(one, lambda block, delay: lost(blocks[block], delay), sizes, share, spans) for one in made]
 
 
 def advised(rules: Sequence[Tested], share: float) -> Advised | None:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamgauge.base.arrow import Mask
 from streamgauge.records.advice import Question, Trade
 from streamgauge.streams.advice.slack import judged
 from streamgauge.streams.advice.windows import Values, errors_of, wait
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
 from streamgauge.streams.disorder.profile import Spread
-from streamgauge.streams.lateness.late import Mask
 from streamgauge.streams.lateness.sessions import left_out, pieces
 
 

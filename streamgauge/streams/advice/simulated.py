@@ -15,8 +15,6 @@ from streamgauge.base.units import Tick
 from streamgauge.records.advice import Advice, Question, Tested, Trade
 from streamgauge.records.profile import Span
 from streamgauge.streams.advice import promise, sessions
-from streamgauge.streams.advice.pieces import cut
-from streamgauge.streams.advice.promise import Choices
 from streamgauge.streams.advice.slack import above, judged, precision, rounded_up
 from streamgauge.streams.advice.windows import Values
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
@@ -41,7 +39,7 @@ class Sessions:
     def advice(self, span: Span, asked: Sequence[int]) -> Advice:
         """Returns the advice on the sessions. asked: delays, in ticks, that the curve must have."""
         delays = self.delays()
-        tests, rules = self.rules(delays)
+        rules, tests = self.rules(delays), promise.blocks_for(len(self.items), self.question.share or 0.0)
         advised, reason = promise.judgement(self.question, rules, len(self.items), self.tick)
         rows = sorted({*delays, *asked, *(one.delay or 0 for one in rules)})
         return Advice(
@@ -61,12 +59,6 @@ class Sessions:
     @cached_property
     def _ends(self) -> Times:
         return sessions.ends(self.times, self.keys, self.question.length)
-
-    def rules(self, delays: Sequence[int]) -> tuple[int, list[Tested]]:
-        """Returns the number of blocks, and the rules that were tested on them; none without a promise."""
-        items = len(self.items)
-        tests = promise.blocks_for(items, self.question.share or 0.0) if self.question.target else 0
-        return tests, self.tested([slice(one.start, one.stop) for one in cut(items, tests)], delays) if tests else []
 
     def lost(self, block: slice, delay: int) -> int:
         if delay not in self._lost:
@@ -89,28 +81,17 @@ class Sessions:
             steps = steps[np.linspace(0, len(steps) - 1, MOST_DELAYS).astype(int)]
         return sorted({0, most, *steps.tolist()})
 
-    def tested(self, blocks: Sequence[slice], delays: Sequence[int]) -> list[Tested]:
-        """The rules, each of which chooses one of the delays, or twice the largest."""
+    def rules(self, delays: Sequence[int]) -> list[Tested]:
+        """The rules, each of which chooses one of the delays, or twice the largest; none without a promise."""
         share = self.question.share or 0.0
-        sizes = [block.stop - block.start for block in blocks]
 
-        def enough(block: slice) -> int:
-            """Returns the smallest of the delays from which on the promise holds in the block."""
-            allowed = int(share * (block.stop - block.start))
-            broken = [delay for delay in delays if self.lost(block, delay) > allowed]
+        def least(some: slice) -> int:
+            """Returns the smallest of the delays from which on the promise holds for these items."""
+            allowed = int(share * (some.stop - some.start))
+            broken = [delay for delay in delays if self.lost(some, delay) > allowed]
             return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
 
-        naive = [enough(slice(0, block.start)) for block in blocks[promise.first_test(len(blocks)) :]]
-        made = [
-            Choices(promise.NAIVE, tuple(naive), enough(slice(0, len(self.items)))),
-            *promise.choices([enough(block) for block in blocks]),
-        ]
-        spans = [Span(min=int(some.min()), max=int(some.max())) for some in map(self.items.__getitem__, blocks)]
-
-        def lost(number: int, delay: int) -> int:
-            return self.lost(blocks[number], delay)
-
-        return [promise.tested(one, lost, sizes, share, spans) for one in made]
+        return promise.of_items(self.items, share, least, self.lost)
 
     def curve(self, delays: Sequence[int]) -> list[Trade]:
         """Returns what each delay gives and takes."""

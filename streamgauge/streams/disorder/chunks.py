@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.base.arrow import Mask
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
 from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, column_array, read, read_times, total_rows
@@ -67,7 +67,7 @@ class Piece:
     """Consecutive rows of the source, in their order."""
 
     first: int  # row of the first
-    seq: npt.NDArray[np.int64]
+    seq: Ints
     time: Times
     base: Times
     source_late: Mask

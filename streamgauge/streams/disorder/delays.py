@@ -24,8 +24,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import unsealed
 from streamgauge.base.places import small_text
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
-from streamgauge.config import DelaySpec
-from streamgauge.config.streams import DELAYS
+from streamgauge.descriptions.streams import DELAYS, DelaySpec
 
 TABLE_BITS = 12
 #: bits of an event's selection draw

@@ -10,11 +10,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from streamgauge.base.arrow import Mask
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.streams.disorder.delays import splitmix
-from streamgauge.streams.disorder.generation import Counts
 from streamgauge.streams.disorder.output import Output
 
 BLOCK = 1024
@@ -28,7 +26,7 @@ def total(events: int, share: Fraction) -> int:
     return int(events * share + _HALF)
 
 
-def are_duplicated(numbers: Counts, events: int, share: Fraction, seed: int) -> Mask:
+def are_duplicated(numbers: Ints, events: int, share: Fraction, seed: int) -> Mask:
     """Tells which events come twice: a pure function of the seed and of an event's number among all of them, from 0."""
     blocks, block = np.unique(numbers // BLOCK, return_inverse=True)
     begins = (blocks * BLOCK).tolist()
@@ -43,7 +41,7 @@ def are_duplicated(numbers: Counts, events: int, share: Fraction, seed: int) -> 
     return chosen
 
 
-def with_duplicates(output: Output, duplicated: npt.NDArray[np.bool_]) -> Output:
+def with_duplicates(output: Output, duplicated: Mask) -> Output:
     """Returns the rows of a chunk with a second one right behind each that is duplicated, the same in all columns."""
     times = 1 + duplicated
     return replace(

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.base.arrow import Mask
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.base.errors import Infeasible, UserError
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import at_index, next_larger, range_maximum
@@ -28,7 +28,6 @@ from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup
 
 BINS = NEVER
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class ChunkCounts:
 
     events: int
     source_out_of_order: int
-    gained: Counts  # per bin: records that become effective when the threshold passes it
-    lost: Counts  # per bin: records whose last overtaker is delayed when the threshold passes it
+    gained: Ints  # per bin: records that become effective when the threshold passes it
+    lost: Ints  # per bin: records whose last overtaker is delayed when the threshold passes it
 
     def __add__(self, other: ChunkCounts) -> ChunkCounts:
         return ChunkCounts(
@@ -66,7 +65,7 @@ class Records:
     """The records of a piece, with what is drawn for each."""
 
     place: npt.NDArray[np.intp] | None  # index in the piece; None: all its rows are records
-    seq: Counts
+    seq: Ints
     time: Times
     free: Mask
     select: Draws
@@ -235,7 +234,7 @@ def delayed_rows(
     return rows, records.drawn[late], _rest(records.time, ingestion, rest)
 
 
-def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int, bin_: int) -> Counts:
+def _effective_in_bin(groups: Sequence[RowGroup], chunk: Chunk, delay: Delays, seed: int, bin_: int) -> Ints:
     """seq of the chunk's records that the boundary bin makes effective at threshold bin + 1."""
     rest: Rest | None = None
     seqs = np.zeros(0, np.int64)

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from streamgauge.base.arrow import Ints
 
 _BLOCK_BITS = 12
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], bytes | memoryview]
+Rows = tuple[Ints, Ints, Ints, bytes | memoryview]
 
 
 @dataclass
@@ -30,13 +31,7 @@ class StreamHash:
     tail: list[Rows] = field(default_factory=list)  # after the last end of a block
     ended: bool = False  # whether any block ended in this piece
 
-    def add(
-        self,
-        ingestion: npt.NDArray[np.int64],
-        seq: npt.NDArray[np.int64],
-        time: npt.NDArray[np.int64],
-        line: pa.Array | pa.ChunkedArray,
-    ) -> None:
+    def add(self, ingestion: Ints, seq: Ints, time: Ints, line: pa.Array | pa.ChunkedArray) -> None:
         """Adds the next rows in stream order; all arrays have the same length."""
         values = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
         if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text stays chunked

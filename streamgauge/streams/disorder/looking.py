@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgauge.base.units import PS, Tick, moment, show_enough, show_ticks, ticks_per_second
 from streamgauge.base.words import counted
-from streamgauge.config import TimeColumn
+from streamgauge.descriptions.source import TimeColumn
 from streamgauge.records.profile import Hint, HintKind, InFile
 from streamgauge.streams.disorder.blocks import Blocks, Count, Kept, Region
 from streamgauge.streams.disorder.far_times import Far, far
@@ -270,10 +270,8 @@ class _Look:
         read, meant = self._origin.time.unit or "", group.unit
         factor = PS[meant] // PS[read]
         which, lines = ("", f"({self._lines(rows, group.own.events)}) ") if rows else ("all ", "")
-        years, others = (
-            self._years(group.own.low, group.own.high),
-            self._years(group.own.low * factor, group.own.high * factor),
-        )
+        low, high = group.own.low, group.own.high
+        years, others = self._years(low, high), self._years(low * factor, high * factor)
         times = f"{which}{group.own.events:,} times {lines}are in {years} if they are {UNIT_NAMES[read]}"
         return f"{times}, and in {others} if they are {UNIT_NAMES[meant]}: is the unit {meant}?"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
-from streamgauge.config import DelaySpec
+from streamgauge.descriptions.streams import DelaySpec
 from streamgauge.records.manifests import OutageModel
 from streamgauge.streams.disorder.delays import (
     NEVER,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.base.arrow import Mask
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.arrays import stable_order
 from streamgauge.streams.disorder.chunks import FIRST, LAST, Border, Chunk, Window
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times
-from streamgauge.streams.disorder.generation import Counts, Rest, delayed_rows
+from streamgauge.streams.disorder.generation import Rest, delayed_rows
 from streamgauge.streams.disorder.outages import Delays
 from streamgauge.streams.disorder.row_groups import RowGroup
 
@@ -26,14 +26,14 @@ class Output:
     """The rows of one chunk of the stream, in (ingestion time, seq) order."""
 
     ingestion: Times
-    seq: Counts
+    seq: Ints
     time: Times
     rows: npt.NDArray[np.intp]  # sorted positions in the row groups below, for fetching further columns
     order: npt.NDArray[np.intp]  # rows[order] are the positions in stream order
     groups: list[RowGroup]
     first: int  # number of the groups' first row among all
     running_before: int  # largest event time of all earlier chunks' rows
-    delayed: Counts  # delays of newly delayed rows, ticks
+    delayed: Ints  # delays of newly delayed rows, ticks
 
 
 def generate_chunk(
@@ -56,7 +56,7 @@ def _first_rows(
     """Returns the first rows of a chunk by ingestion time, None if it has none, and the border after them."""
     window = Window.of(groups, chunk, delay, back=True)
     rest: Rest | None = None
-    running_before, high, held = BEFORE_ALL, chunk.high, list[list[Counts]]()
+    running_before, high, held = BEFORE_ALL, chunk.high, list[list[Ints]]()
     for piece in window.backwards():
         late, drawn, rest = delayed_rows(piece, delay, seed, selection, rest)
         events = piece.index(chunk.high)
@@ -85,7 +85,7 @@ def _first_rows(
     return Output(*columns, window.groups, window.first, running_before, added[added > 0]), high
 
 
-def _earliest_half(held: list[list[Counts]], first: int) -> tuple[list[Counts], Border]:
+def _earliest_half(held: list[list[Ints]], first: int) -> tuple[list[Ints], Border]:
     """Keeps HELD_ROWS / 2 rows that come first by ingestion time; returns them and the border after them."""
     columns = _joined(held)
     ingestion, places = columns[0], columns[3]
@@ -96,7 +96,7 @@ def _earliest_half(held: list[list[Counts]], first: int) -> tuple[list[Counts], 
     return [column[kept] for column in columns], border
 
 
-def _joined(held: list[list[Counts]]) -> list[Counts]:
+def _joined(held: list[list[Ints]]) -> list[Ints]:
     return held[0] if len(held) == 1 else [np.concatenate(parts) for parts in zip(*held, strict=True)]
 
 

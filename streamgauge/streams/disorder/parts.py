@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.streams.disorder.definitions import BEFORE_ALL, Times, running_maximum
-from streamgauge.streams.disorder.profile import BUCKETS, Counts, Spread, bucket_of
+from streamgauge.streams.disorder.profile import BUCKETS, Spread, bucket_of
 
 #: a value of the column; None stands for events without one
 Name = str | None
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Block:
     """Consecutive events: codes[i] is the place, in `names`, of the part of event i. Each name has an event."""
 
     names: Sequence[Name]
-    codes: Codes
+    codes: Ints
     times: Times
 
 
@@ -119,7 +119,7 @@ class Figures:
     low: int = 0
     high: int = 0
     delays: Spread = field(default_factory=Spread)  # of events that are out of order among those of the part
-    late: Counts | None = None  # of these delays, those above each step of the grid
+    late: Ints | None = None  # of these delays, those above each step of the grid
     behind: Spread = field(default_factory=Spread)
     """how far the part's largest time lies behind the stream's, at each of its events"""
     longest_idle: int = 0  # the most by which the stream's largest time moved on between two events of the part
@@ -221,7 +221,7 @@ def _of_block(block: Block, before: Left, grid: Sequence[int], idle: int) -> dic
     return figures
 
 
-def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]) -> list[Bursts]:
+def _bursts(codes: Ints, late: Mask, starts: npt.NDArray[np.intp]) -> list[Bursts]:
     """Returns the bursts of each code. Equal codes stand together, from 0 on; starts: where each begins."""
     ends = np.r_[starts[1:], len(codes)]
     in_order = np.flatnonzero(~late)
@@ -239,14 +239,14 @@ def _bursts(codes: Codes, late: npt.NDArray[np.bool_], starts: npt.NDArray[np.in
     return bursts
 
 
-def _running_maximum_within(times: Times, codes: Codes) -> Times:
+def _running_maximum_within(times: Times, codes: Ints) -> Times:
     """Returns the running maximum that starts anew at each code. Equal codes stand together, and codes ascend."""
     values, ranks = np.unique(times, return_inverse=True)
     maximum: Times = values[np.maximum.accumulate(codes * len(values) + ranks) - codes * len(values)]
     return maximum
 
 
-def _spreads(codes: Codes, values: Times, count: int) -> list[Spread]:
+def _spreads(codes: Ints, values: Times, count: int) -> list[Spread]:
     """Returns the spread of the values of each code from 0 to count − 1. Equal codes stand together, ascending."""
     spreads = [Spread() for _ in range(count)]
     if not len(codes):

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from streamgauge.base.arrow import Ints
 from streamgauge.base.units import Tick, ticks_per_second
 from streamgauge.records.profile import BinnedDelays, Delays, Frequency
-from streamgauge.streams.disorder.definitions import Times, adjacent_descents, rank_of, running_maximum
+from streamgauge.streams.disorder.definitions import Times, adjacent_descents, delays, rank_of
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _MANTISSA_BITS = 8
@@ -24,7 +24,6 @@ _SHIFT = 52 - _MANTISSA_BITS
 _ONE = 1023 << _MANTISSA_BITS  # bucket of 1
 _ZERO = 1 << 14  # index of the value 0; positive values above, negative below
 BUCKETS = 2 * _ZERO + (1 << 9)
-Counts = npt.NDArray[np.int64]
 R = TypeVar("R")
 
 
@@ -34,7 +33,7 @@ class Walk(Protocol):
     def __call__(self, f: Callable[[Times], R], /) -> list[R]: ...
 
 
-def bucket_of(values: Times) -> npt.NDArray[np.int64]:
+def bucket_of(values: Times) -> Ints:
     """Bucket number of each value: ascending with the value, of relative width 2^-8; 0 has its own bucket."""
     magnitude = np.abs(values)
     bucket = (magnitude.astype(np.float64).view(np.int64) >> _SHIFT) - _ONE + 1
@@ -150,7 +149,7 @@ class _Range:
     def width(self) -> int:
         return (self.high - self.low) // _CUTS + 1
 
-    def cut(self, counts: Counts) -> _Range:
+    def cut(self, counts: Ints) -> _Range:
         """The part of this range that holds the wanted value; counts: number of values in each of _CUTS parts."""
         before = np.cumsum(counts) - counts
         part = int(np.searchsorted(before, self.place, side="right")) - 1
@@ -199,9 +198,9 @@ def _edges(walk: Walk, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
     return {bucket: (min(low for low, _ in some), max(high for _, high in some)) for bucket, some in ends.items()}
 
 
-def _counts_in(spans: Sequence[tuple[int, int]], values: Times) -> list[Counts]:
+def _counts_in(spans: Sequence[tuple[int, int]], values: Times) -> list[Ints]:
     """Number of values in each of _CUTS equal parts of each span [low, high]."""
-    counts: list[Counts] = []
+    counts: list[Ints] = []
     for low, high in spans:
         inside = values[(values >= low) & (values <= high)]
         counts.append(np.bincount((inside - low) // ((high - low) // _CUTS + 1), minlength=_CUTS))
@@ -234,6 +233,12 @@ def watermark_grid(tick: Tick) -> list[int]:
     return sorted(step for step in grid if step < 2**63)
 
 
+def watermark_curve(grid: Sequence[int], late: Ints | None, spread: Spread) -> tuple[tuple[int, int], ...]:
+    """(delay, late events) of each step of the grid until none is late, as at the longest of the delays in `spread`."""
+    counts: list[int] = [] if late is None else late[late > 0].tolist()
+    return tuple(zip([*grid, spread.largest], [*counts, 0], strict=False))
+
+
 @dataclass
 class Part:
     """The contribution of consecutive events to a profile."""
@@ -244,23 +249,22 @@ class Part:
     first: int
     last: int
     delays: Spread
-    late: Counts  # per grid step: delays above it
-    frequency: Counts
+    late: Ints  # per grid step: delays above it
+    frequency: Ints
 
     @classmethod
     def of(cls, times: Times, before: int, grid: Sequence[int], start: int, bin_ticks: int, bins: int) -> Part:
         """Measures a part. before: running maximum before it; start, bin_ticks, bins: see frequency_bins."""
-        behind = running_maximum(times, before) - times
-        delays = behind[behind > 0]
-        above = np.bincount(np.searchsorted(grid, delays, side="left"), minlength=len(grid) + 1)
+        behind = delays(times, before)
+        above = np.bincount(np.searchsorted(grid, behind, side="left"), minlength=len(grid) + 1)
         return cls(
             events=len(times),
-            out_of_order=len(delays),
+            out_of_order=len(behind),
             descents=adjacent_descents(times),
             first=int(times[0]),
             last=int(times[-1]),
-            delays=Spread.of(delays),
-            late=len(delays) - np.cumsum(above)[:-1],
+            delays=Spread.of(behind),
+            late=len(behind) - np.cumsum(above)[:-1],
             frequency=np.bincount((times - start) // bin_ticks, minlength=bins),
         )
 
@@ -295,7 +299,7 @@ def frequency_bins(time_min: int, time_max: int, tick: Tick, wanted: int = 200) 
     return start, width, (time_max - start) // width + 1
 
 
-def frequency_summary(counts: Counts, start: int, bin_ticks: int, tick: Tick) -> Frequency:
+def frequency_summary(counts: Ints, start: int, bin_ticks: int, tick: Tick) -> Frequency:
     """Mean and peak events per second, and the index of dispersion (variance / mean) of the bins' counts."""
     seconds = bin_ticks / ticks_per_second(tick)
     mean = float(counts.mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streamgauge.config.schema_registry import Kind
+from streamgauge.descriptions.schema_registry import Kind
 from streamgauge.streams.kafka import avro
 from streamgauge.streams.kafka.registry import PREFIX, Registry
 

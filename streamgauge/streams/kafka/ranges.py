@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.topic import Pinned, Topic, moment_ms
+from streamgauge.descriptions.topic import Pinned, Topic, moment_ms
 from streamgauge.streams.kafka.clients import FRUITLESS_S, TIMEOUT_S, Access, Description, Topics, broker_errors
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ class Form:
         values = maker(self.values, schema, self.line, self.tick, self.schema_id)
 
         def made(rows: pa.RecordBatch, attempt: str) -> Iterator[Record]:
-            named = headers(rows, attempt, wanted=self.headers)
+            named: Sequence[Headers | None] = headers(rows, attempt) if self.headers else [None] * rows.num_rows
             return zip(values(rows), self._keys(rows), self._times(rows), named, strict=True)
 
         return made
@@ -80,13 +80,8 @@ class Form:
         return times
 
 
-def headers(rows: pa.RecordBatch, attempt: str, *, wanted: bool = True) -> Sequence[Headers | None]:
-    """Headers of each row's record: seq and the wall clocks in ns, as decimal text, attempt, and sentinel on sentinels.
-
-    None for each row if they are not wanted.
-    """
-    if not wanted:
-        return [None] * rows.num_rows
+def headers(rows: pa.RecordBatch, attempt: str) -> list[Headers]:
+    """Headers of each row's record: seq and wall clocks in ns, as decimal text, attempt, and sentinel on sentinels."""
     named = [
         [(name, text) for text in pc.cast(rows.column(name), pa.string()).to_pylist()]
         for name in ("seq", "offered_wall", "event_wall")

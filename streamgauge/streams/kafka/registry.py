@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from streamgauge.base import variables
 from streamgauge.base.errors import UserError
-from streamgauge.config.schema_registry import Kind, SchemaRegistry
+from streamgauge.descriptions.schema_registry import Kind, SchemaRegistry
 
 #: what stands before a registered schema's values: a byte that is 0, and the number of the schema
 PREFIX = Struct(">bI")

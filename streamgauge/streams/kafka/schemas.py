@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.config.schema_registry import Kind
+from streamgauge.descriptions.schema_registry import Kind
 
 #: the wire's own columns; all other columns of a row are declared
 OWN = ("seq", "event_time", "event_ts", "ingestion_time", "offered_wall", "event_wall", "sentinel", "line")

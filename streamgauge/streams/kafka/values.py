@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.base.errors import UserError
-from streamgauge.config.schema_registry import REGISTERED, SchemaRegistry
-from streamgauge.config.topic import Topic
+from streamgauge.descriptions.schema_registry import REGISTERED, SchemaRegistry
 from streamgauge.streams.kafka import avro
 from streamgauge.streams.kafka.encoded import Encoded, Prefixed, on_one_line
 from streamgauge.streams.kafka.registry import Registry
-
-
-def decoder(topic: Topic) -> Decoder:
-    """Returns the decoder of a topic's values. Raises UserError if it cannot be had."""
-    return decoder_of(topic.values, topic.registry, topic.writer_schema)
 
 
 def decoder_of(form: str, registry: SchemaRegistry | None = None, writer_schema: str | None = None) -> Decoder:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.records.rules import Operator, Rules
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def first_ends(event_us: Ints, operator: Operator) -> Ints:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamgauge.base.arrow import Ints, Mask
 from streamgauge.records.loss import Loss
 from streamgauge.records.rules import MOST_US, Pace, Rules
-from streamgauge.streams.lateness.late import Ints, Mask, first_ends, late
+from streamgauge.streams.lateness.late import first_ends, late
 from streamgauge.streams.lateness.sessions import left_out
 from streamgauge.streams.lateness.watermark import Watermark
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.streams.lateness.late import Ints, Mask
+from streamgauge.base.arrow import Ints, Mask
 
 
 def left_out(keys: Ints, event_us: Ints, watermark_us: Ints, gap_us: int) -> Mask:

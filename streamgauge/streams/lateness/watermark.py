@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamgauge.base.arrow import Ints
 from streamgauge.records.rules import Pace, Rules
-from streamgauge.streams.lateness.late import Ints
 
 #: an event time before all others: nothing has come yet
 NOTHING = np.int64(-(2**62))

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgauge.base.arrow import Ints
 from streamgauge.base.units import PS
-from streamgauge.config import Nexmark
+from streamgauge.descriptions.nexmark import Nexmark
 
 SINE_STEPS = 10
 SECOND_US = 1_000_000

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints
 from streamgauge.base.schemas import NEXMARK, events_schema
-from streamgauge.config import Nexmark
+from streamgauge.descriptions.nexmark import Nexmark
 from streamgauge.streams.disorder.delays import DelayTable, interpolate, splitmix
 from streamgauge.streams.nexmark import texts, views
 from streamgauge.streams.nexmark.clock import Clock

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
-from streamgauge.config import Source
-from streamgauge.config.source import FORMATS
+from streamgauge.descriptions.source import FORMATS, Source
 
 
 @dataclass(frozen=True)

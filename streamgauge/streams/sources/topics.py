@@ -16,16 +16,18 @@ import pyarrow.compute as pc
 from streamgauge.base.arrow import Ints, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.lines import first_lines
-from streamgauge.config import Benchmark, Source
-from streamgauge.config.topic import HEADER, PARTITION, Pinned, Topic
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.topic import HEADER, PARTITION, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
 from streamgauge.streams.kafka.encoded import on_one_line
 from streamgauge.streams.kafka.ranges import Span
-from streamgauge.streams.kafka.values import Decoder, decoder
+from streamgauge.streams.kafka.values import Decoder, decoder_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+    from streamgauge.config import Benchmark
 
 #: offsets that a task reads at a time, and that need not be read again after a kill
 SPAN_OFFSETS = 250_000
@@ -147,7 +149,7 @@ def spans(topic: Topic, scale: float = 1.0) -> list[Span]:
 
 def pieces(topic: Topic, span: Span, names: Sequence[str], block_bytes: int) -> Iterator[Piece]:
     """Yields the records of a span, about so many bytes at a time. names: of the columns beside. Raises UserError."""
-    decode = decoder(topic)
+    decode = decoder_of(topic.values, topic.registry, topic.writer_schema)
     held, held_bytes = list[Piece](), 0
     for messages in ranges.read(topic, span):
         held.append(_piece(messages, topic, span, names, decode))

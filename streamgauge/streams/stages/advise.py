@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -193,10 +194,9 @@ class _Advising:
                     lacks.append(Lacks.of(events, self._question, delays, piece.keys, piece.values))
                     waits.append(Waits.of(events, piece.arrival, known, delays.tolist()))
             by_test.append(of_block)
-        whole = waits[0] if waits else None
-        for more in waits[1:]:
-            whole = more if whole is None else whole + more
-        return _Second(lost, in_part, revised, by_test, Lacks.merged(lacks) if known is not None else None, whole)
+        if known is None:
+            return _Second(lost, in_part, revised, by_test, None, None)
+        return _Second(lost, in_part, revised, by_test, Lacks.merged(lacks), reduce(Waits.__add__, waits))
 
     # -- between them
 
@@ -249,17 +249,14 @@ class _Advising:
 
     def _curve(self, delays: Times, seconds: Sequence[_Second], known: Panes | None) -> Iterator[Trade]:
         question = self._question
-        lost, in_part = (
-            np.sum(some, axis=0) for some in zip(*((one.lost, one.in_part) for one in seconds), strict=True)
-        )
+        lost = np.sum([one.lost for one in seconds], axis=0)
+        in_part = np.sum([one.in_part for one in seconds], axis=0)
         revised = np.sum([one.revised for one in seconds], axis=0) if question.allowed_lateness else None
         wrong, waits = None, None
         if known is not None:
             lacks = Lacks.merged([one.lacks for one in seconds if one.lacks is not None])
             wrong = windows.wrong(known, lacks, len(delays), with_values=question.value is not None)
-            waits = seconds[0].waits
-            for one in seconds[1:]:
-                waits = one.waits if waits is None else waits if one.waits is None else waits + one.waits
+            waits = reduce(Waits.__add__, [one.waits for one in seconds if one.waits is not None])
         for n, delay in enumerate(delays.tolist()):
             trade = Trade(
                 delay=delay,

@@ -24,6 +24,7 @@ from streamgauge.streams.disorder.profile import (
     frequency_bins,
     frequency_summary,
     merge,
+    watermark_curve,
     watermark_grid,
 )
 from streamgauge.streams.disorder.row_groups import (
@@ -55,7 +56,6 @@ def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -
 
     docs/profile.md describes its profile.json.
     """
-
     topics.require_parts(given.source)
 
     def make(build: Build) -> None:
@@ -98,9 +98,6 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> Profil
 
     enough = enough_places(whole.events, whole.out_of_order)
     exact = exact_quantiles(whole.delays, _walk(workers, groups, delays), places=whole.delays.places() | enough)
-    late = [count for count in whole.late.tolist() if count] + [0]
-    longest = whole.delays.largest if whole.out_of_order else 0
-    steps = [*grid, longest] if whole.out_of_order else grid  # at the longest delay no event is late
     inversions, distance, interleaved = _full(groups) if full else (None, None, None)
     return Profile(
         events=whole.events,
@@ -114,8 +111,8 @@ def measure(workers: Workers, events: Artifact, *, full: bool = False) -> Profil
         interleaved=interleaved,
         delay=whole.delays.summary({name: exact[name] for name in whole.delays.places()}),
         delay_histogram=whole.delays.histogram(),
-        watermark_curve=tuple(zip(steps, late, strict=False)),
-        enough_delay={**{name: exact.get(name, 0) for name in LATE_OF}, "none": longest},
+        watermark_curve=watermark_curve(grid, whole.late, whole.delays),
+        enough_delay={**{name: exact.get(name, 0) for name in LATE_OF}, "none": whole.delays.largest},
         frequency=frequency_summary(whole.frequency, start, width, tick),
         event_time=Span(min=low, max=high),
         in_file=manifest.in_file,

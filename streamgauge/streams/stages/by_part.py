@@ -14,11 +14,11 @@ import pyarrow as pa
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration, Tick, ticks_per_second
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.records.profile import ByPart, Delays, Profile, Span, StreamPart
+from streamgauge.records.profile import ByPart, Profile, Span, StreamPart
 from streamgauge.streams.disorder import parts
 from streamgauge.streams.disorder.part_hints import about_parts
 from streamgauge.streams.disorder.parts import Block, Figures, Left, Name, Without
-from streamgauge.streams.disorder.profile import Spread, watermark_grid
+from streamgauge.streams.disorder.profile import Spread, watermark_curve, watermark_grid
 from streamgauge.streams.disorder.row_groups import RowGroup, column_array, parts_of, read, row_groups, shares
 from streamgauge.streams.stages.workers import Workers
 
@@ -84,7 +84,7 @@ def measure(
         idle=idle_ticks,
         out_of_order=sum(one.delays.count for one in figures.values()),
         parts=tuple(_record(name, figures[name], grid) for name in sorted(figures, key=_natural)),
-        bursts=_delays(sum((one.bursts.all() for one in figures.values()), Spread())),
+        bursts=sum((one.bursts.all() for one in figures.values()), Spread()).approximate().summary,
         hints=() if whole is None else tuple(about_parts(column, figures, whole, idle_ticks, without)),
     )
 
@@ -95,25 +95,19 @@ def _check_few(so_far: Left, column: str) -> None:
 
 
 def _record(name: Name, figures: Figures, grid: Sequence[int]) -> StreamPart:
-    late = [] if figures.late is None else [count for count in figures.late.tolist() if count]
-    steps = [*grid, figures.delays.largest] if late else grid  # at the longest delay no event is late
     return StreamPart(
         part=name,
         events=figures.events,
         out_of_order=figures.delays.count,
         out_of_order_in_all=figures.bursts.all().total,
-        delay=_delays(figures.delays),
-        watermark_curve=tuple(zip(steps, [*late, 0], strict=False)),
+        delay=figures.delays.approximate().summary,
+        watermark_curve=watermark_curve(grid, figures.late, figures.delays),
         event_time=Span(min=figures.low, max=figures.high),
-        behind=_delays(figures.behind),
+        behind=figures.behind.approximate().summary,
         longest_idle=figures.longest_idle,
         idle_spells=figures.idle_spells,
         overtaken=figures.overtaken,
     )
-
-
-def _delays(spread: Spread) -> Delays:
-    return Delays(**spread.approximate().model_dump(exclude={"histogram"}))
 
 
 def _natural(name: Name) -> tuple[bool, list[tuple[str, int]]]:

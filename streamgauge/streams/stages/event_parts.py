@@ -14,7 +14,7 @@ from streamgauge.base.arrow import int64s
 from streamgauge.base.parquet import parquet_file, parquet_writer
 from streamgauge.base.places import opened, publish, remove
 from streamgauge.base.schemas import ENCODINGS, FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 from streamgauge.streams.stages.workers import Workers
 
 

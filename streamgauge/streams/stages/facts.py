@@ -23,7 +23,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.base.schemas import STREAM
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Experiment
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.validation import Facts
 from streamgauge.streams.disorder import definitions, row_groups

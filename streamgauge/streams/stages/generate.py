@@ -5,13 +5,14 @@ Counting and writing are done by a few tasks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import stream_schema
 from streamgauge.catalog.artifacts import Artifact, Build, Store
-from streamgauge.config import Experiment, Source
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import EventsManifest, StreamManifest
 from streamgauge.streams.disorder import generation
 from streamgauge.streams.disorder.chunks import Chunk, chunks
@@ -24,7 +25,7 @@ from streamgauge.streams.nexmark.generator import HEADER
 from streamgauge.streams.sources import topics
 from streamgauge.streams.stages import stream_texts
 from streamgauge.streams.stages.stream_writer import Writer
-from streamgauge.streams.stages.workers import Workers
+from streamgauge.streams.stages.workers import Workers, shared
 from streamgauge.streams.text.parse import names_in
 from streamgauge.streams.text.splits import header
 
@@ -77,7 +78,7 @@ def write_stream(
     outputs: Collection[str],
     chunk_rows: int = CHUNK_ROWS,
 ) -> StreamManifest:
-    """Writes the stream's files in those formats (see config.streams.Output); returns its manifest."""
+    """Writes the stream's files in those formats (see descriptions.streams.Output); returns its manifest."""
     groups, given = row_groups(events.files()), events.read(EventsManifest)
     delay = delays_of(experiment.delay, given.tick)
     if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
@@ -87,13 +88,13 @@ def write_stream(
         )
     head = _header(source) if any(one.startswith("csv") for one in outputs) else b""
     cuts = chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
-    shares = _split(cuts, workers.cores)
+    shares = shared(list(enumerate(cuts)), min(workers.cores, len(cuts)))
     seed = experiment.seed
 
     size = max(PART_CHUNKS, -(-len(cuts) // MOST_PARTS))
     parts = [share[at : at + size] for share in shares for at in range(0, len(share), size)]
 
-    def count(part: list[tuple[int, Chunk]]) -> generation.ChunkCounts:
+    def count(part: Sequence[tuple[int, Chunk]]) -> generation.ChunkCounts:
         first, *rest = (generation.count_chunk(groups, chunk, delay, seed) for _, chunk in part)
         return sum(rest, first)
 
@@ -166,13 +167,6 @@ def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers:
     wanted = min(MAX_CHUNK_ROWS, max(chunk_rows, rows_in_delay))
     cores = workers.cores if rows > chunk_rows else 1
     return max(1, -(-rows // wanted), cores if rows_in_delay * cores < rows else 1)
-
-
-def _split(cuts: list[Chunk], tasks: int) -> list[list[tuple[int, Chunk]]]:
-    """Gives each task consecutive chunks, with their numbers."""
-    numbered = list(enumerate(cuts))
-    tasks = min(tasks, len(numbered))
-    return [numbered[len(numbered) * i // tasks : len(numbered) * (i + 1) // tasks] for i in range(tasks)]
 
 
 def _header(source: Source) -> bytes:

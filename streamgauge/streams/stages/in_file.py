@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 from streamgauge.records.profile import InFile
 from streamgauge.streams.disorder.blocks import Blocks
 from streamgauge.streams.disorder.definitions import Times

@@ -26,8 +26,9 @@ from streamgauge.base.schemas import FILE_ROWS, QUARANTINE, ROW_GROUP_ROWS, even
 from streamgauge.base.units import ticks_per_second
 from streamgauge.catalog.artifacts import Artifact, Build, Store
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Nexmark, Source
-from streamgauge.config.topic import Topic
+from streamgauge.descriptions.nexmark import Nexmark
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.topic import Topic
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.streams.disorder.hints import NONE_SKIPPED, Place, Skipped
 from streamgauge.streams.kafka import ranges

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from streamgauge.base.units import PS, Duration
 from streamgauge.catalog.artifacts import Artifact
-from streamgauge.config import Experiment
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.profile import ByPart, Delays, Profile, part_name
+from streamgauge.records.profile import ByPart, Profile, part_name
 from streamgauge.records.validation import Disorder, Likeness
 from streamgauge.streams.disorder.outage_fit import read_profile
 from streamgauge.streams.stages import by_part
@@ -35,7 +35,14 @@ def compare(file: str, given: Profile, made: StreamManifest, parts: ByPart) -> L
     bins = tuple((round(low * scale), round(high * scale), count) for low, high, count in given.delay_histogram)
     edges = np.unique([edge for low, high, _ in (*bins, *made.observed_delay.histogram) for edge in (low, high)])
     ours, theirs = _longer(made.observed_delay.histogram, edges), _longer(bins, edges)
-    before, after = _disorder_of(given, given.by_part), _made(made, parts)
+    late = given.out_of_order or 0
+    before = Disorder(events=given.events, out_of_order=late, delay=given.delay, bursts=given.by_part.bursts)
+    after = Disorder(
+        events=made.events,
+        out_of_order=made.achieved_out_of_order,
+        delay=made.observed_delay.summary,
+        bursts=parts.bursts,
+    )
     shares = [
         {part_name(one.part): (one.out_of_order_in_all or 0) / max(1, of.out_of_order) for one in by.parts}
         for of, by in ((before, given.by_part), (after, parts))
@@ -50,17 +57,6 @@ def compare(file: str, given: Profile, made: StreamManifest, parts: ByPart) -> L
         curve_distance=_distance(ours / max(1, made.events), theirs / max(1, given.events)),
         part_distance=sum(abs(shares[0].get(name, 0) - shares[1].get(name, 0)) for name in names) / 2,
     )
-
-
-def _disorder_of(profile: Profile, parts: ByPart) -> Disorder:
-    return Disorder(
-        events=profile.events, out_of_order=profile.out_of_order or 0, delay=profile.delay, bursts=parts.bursts
-    )
-
-
-def _made(made: StreamManifest, parts: ByPart) -> Disorder:
-    delay = Delays(**made.observed_delay.model_dump(exclude={"histogram"}))
-    return Disorder(events=made.events, out_of_order=made.achieved_out_of_order, delay=delay, bursts=parts.bursts)
 
 
 def _longer(bins: Bins, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

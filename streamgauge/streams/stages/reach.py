@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from streamgauge.base.errors import Infeasible
 from streamgauge.base.units import Tick
 from streamgauge.catalog.artifacts import ScratchStore, Store
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Benchmark, Experiment, Source
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Hint, Profile
 from streamgauge.streams.disorder.chunks import chunks
@@ -31,6 +33,9 @@ from streamgauge.streams.stages import ingest
 from streamgauge.streams.stages.workers import Forked
 from streamgauge.streams.text.ranges import packing
 from streamgauge.streams.text.sample import Sample
+
+if TYPE_CHECKING:
+    from streamgauge.config import Benchmark
 
 #: a source of so many bytes is read whole within about a second; packed files have about a tenth of their rows' bytes
 SMALL_BYTES, UNPACKED = 16 << 20, 10

@@ -20,7 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import ENVIRONMENT
 from streamgauge.base.plugins import Parts
 from streamgauge.base.shipped import PACKAGE
-from streamgauge.config.source import FORMATS
+from streamgauge.descriptions.source import FORMATS
 from streamgauge.streams.stages.private_conf import REDACTED
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,10 +17,10 @@ from streamgauge.base.arrow import Ints
 from streamgauge.base.parquet import parquet_writer
 from streamgauge.base.places import publishing
 from streamgauge.base.schemas import ENCODINGS, ROW_GROUP_ROWS
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 from streamgauge.records.manifests import Selection
 from streamgauge.streams.disorder.chunks import Chunk
-from streamgauge.streams.disorder.definitions import running_maximum
+from streamgauge.streams.disorder.definitions import delays
 from streamgauge.streams.disorder.duplicates import are_duplicated, with_duplicates
 from streamgauge.streams.disorder.hash import StreamHash
 from streamgauge.streams.disorder.outages import Delays
@@ -42,8 +42,7 @@ class Tally:
 
     def add(self, output: Output) -> None:
         """Adds the rows without duplicates, but not to the digest, which takes the lines too."""
-        behind = running_maximum(output.time, output.running_before) - output.time
-        behind = behind[behind > 0]
+        behind = delays(output.time, output.running_before)
         self.rows, self.late = self.rows + len(output.seq), self.late + len(behind)
         self.delayed, self.observed = self.delayed + Spread.of(output.delayed), self.observed + Spread.of(behind)
 
@@ -73,7 +72,7 @@ class Writer:
     head: bytes  # header of CSV, which begins the first part
     a_file: int  # number of chunks of a Parquet file
 
-    def __call__(self, share: list[tuple[int, Chunk]]) -> Written:
+    def __call__(self, share: Sequence[tuple[int, Chunk]]) -> Written:
         files: list[str] = []
         tally = Tally()
         with self._texts(share[0][0]) as texts:

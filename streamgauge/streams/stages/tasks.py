@@ -20,7 +20,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.parquet import parquet_file, parquet_writer
 from streamgauge.base.places import Remote, publish
 from streamgauge.base.schemas import ROW_GROUP_ROWS
-from streamgauge.streams.stages.workers import be_one_core
+from streamgauge.streams.stages.workers import be_one_core, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,7 +95,6 @@ class OnSpark:
         tasks = min(len(items), 2 * self.cores)
         if not tasks:
             return []
-        shares = [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
 
         def walk(share: Sequence[T]) -> list[R | UserError | OSError]:
             be_one_core()
@@ -109,7 +108,7 @@ class OnSpark:
 
         counted = metrics.counted_for(metrics.current_step(), walk)
         results: list[R] = []
-        for share in self.spark.sparkContext.parallelize(shares, tasks).map(counted).collect():
+        for share in self.spark.sparkContext.parallelize(shared(items, tasks), tasks).map(counted).collect():
             for result in share:
                 if isinstance(result, UserError | OSError):
                     raise result

@@ -16,7 +16,8 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.places import copy, place, remove, workspace
 from streamgauge.base.schemas import events_schema, stream_schema
 from streamgauge.catalog.artifacts import MANIFEST, Artifact, Build, Store
-from streamgauge.config import Experiment, Source
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.streams import Experiment
 from streamgauge.records.manifests import EventsManifest, ValidationManifest
 from streamgauge.records.validation import Expectation, Facts, Validation
 from streamgauge.streams.keys import Sourced, events_key, stream_key, validation_key

@@ -108,6 +108,11 @@ class Forked:
         return self.each(range(0, whole.num_rows, size), write)
 
 
+def shared(items: Sequence[T], tasks: int) -> list[Sequence[T]]:
+    """Cuts items into as many consecutive shares, of about equally many."""
+    return [items[len(items) * i // tasks : len(items) * (i + 1) // tasks] for i in range(tasks)]
+
+
 def be_one_core() -> None:
     """Prepares a process that works on items: it is one core, and makes arrays of the same sizes again and again."""
     pa.set_cpu_count(1)  # threads of its own would take others' cores

@@ -30,18 +30,15 @@ def hints(layout: Layout, bad: Iterable[tuple[str, int, bytes]]) -> tuple[Hint, 
     listed = [(file, line) for file, line, _ in lines[:LISTED]]
     times = f"{counted(events, 'time')} ({named(listed, events, word, several=several)})"
     finer = _finer(layout, [text for _, _, text in lines])
-    one = events == 1
+    are, they_are = ("is", "it is") if events == 1 else ("are", "they are")
     if finer is None:
-        kind, what = "beyond_range", f"{'is' if one else 'are'} before the year 1678 or after 2261"
+        kind, what = "beyond_range", "before the year 1678 or after 2261"
     else:
-        kind, what = (
-            "two_units",
-            f"{'is' if one else 'are'} {UNIT_NAMES[finer]}, not {UNIT_NAMES[source.time.unit or '']}",
-        )
+        kind, what = "two_units", f"{UNIT_NAMES[finer]}, not {UNIT_NAMES[source.time.unit or '']}"
     return (
         Hint(
             kind=kind,
-            text=f"{times} {what}; {'it is' if one else 'they are'} left out as bad lines",
+            text=f"{times} {are} {what}; {they_are} left out as bad lines",
             lines=tuple(line for _, line in listed),
             files=tuple(file for file, _ in listed) if several else (),
             events=events,

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import opened
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 from streamgauge.streams.sources import formats
 from streamgauge.streams.text import json_lines, parquet, ranges, rows
 from streamgauge.streams.text.fields import Fields, Lines, texts

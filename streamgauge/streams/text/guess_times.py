@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from streamgauge.base.arrow import Ints
-from streamgauge.config import TimeColumn
+from streamgauge.descriptions.source import TimeColumn
 from streamgauge.streams.text.fields import READABLE
 from streamgauge.streams.text.patterns import Reader, expression, yearless
 from streamgauge.streams.text.times import times

@@ -14,8 +14,8 @@ import numpy as np
 
 from streamgauge.base.arrow import Ints, Mask
 from streamgauge.base.errors import UserError
-from streamgauge.config import Source
-from streamgauge.config.topic import is_beside
+from streamgauge.descriptions.source import Source
+from streamgauge.descriptions.topic import is_beside
 from streamgauge.streams.text.fields import Bytes, Lines
 
 #: numbers stay as they are written, so that no digit of a time is lost

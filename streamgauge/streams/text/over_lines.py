@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from streamgauge.base.errors import UserError
-from streamgauge.config import Source
+from streamgauge.descriptions.source import Source
 
 UNBALANCED = "unbalanced quote"
 

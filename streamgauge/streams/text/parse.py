@@ -13,8 +13,8 @@ from streamgauge.base.arrow import Ints, Mask, bools, int64s
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import events_schema
 from streamgauge.base.units import ticks_per_second
-from streamgauge.config import Source, TimeColumn
-from streamgauge.config.topic import is_beside
+from streamgauge.descriptions.source import Source, TimeColumn
+from streamgauge.descriptions.topic import is_beside
 from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, Skipped
 from streamgauge.streams.disorder.zones import skipped_hours
 from streamgauge.streams.sources.topics import Beside

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.lines import line_count
-from streamgauge.config import Source, TimeColumn
+from streamgauge.descriptions.source import Source, TimeColumn
 from streamgauge.records.profile import Hint
 from streamgauge.streams.disorder.blocks import Blocks
 from streamgauge.streams.disorder.hints import Place

@@ -13,7 +13,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.lines import first_lines, line_count
 from streamgauge.base.places import opened, place
 from streamgauge.catalog.source_files import stat_source
-from streamgauge.config import Source, TimeColumn
+from streamgauge.descriptions.source import Source, TimeColumn
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.sources import formats, topics
 from streamgauge.streams.sources.topics import Piece

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, Mask, int64s
 from streamgauge.base.units import PS, Tick, TimeUnit
-from streamgauge.config import TimeColumn
+from streamgauge.descriptions.source import TimeColumn
 from streamgauge.streams.text.fields import (
     INT64_MAX,
     OUT_OF_RANGE,

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import int64s, ints
 from streamgauge.base.units import PS, Tick
-from streamgauge.config import TimeColumn
+from streamgauge.descriptions.source import TimeColumn
 from streamgauge.streams.text.fields import INT64_MAX
 from streamgauge.streams.text.parse import Layout
 from streamgauge.streams.text.rows import all_bytes

@@ -11,7 +11,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import TrialSetup
-from streamgauge.config.schema_registry import REGISTERED, SchemaRegistry
+from streamgauge.descriptions.schema_registry import REGISTERED, SchemaRegistry
 from streamgauge.streams.kafka import schemas
 from streamgauge.streams.kafka.clients import Topics
 from streamgauge.streams.kafka.records import Form

@@ -19,9 +19,15 @@ from streamgauge.base.field_types import Delay, Model
 from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.bench.engines.job.templates import PLACES, JobFaults, Template, Words
-from streamgauge.config.kafka_security import TOKEN_HOST, Security
-from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text, text_of
 from streamgauge.config.systems import Reached, System
+from streamgauge.descriptions.kafka_security import TOKEN_HOST, Security
+from streamgauge.descriptions.schema_registry import (
+    SchemaRegistry,
+    check_registry,
+    check_writer_schema,
+    schema_text,
+    text_of,
+)
 from streamgauge.streams.kafka.records import Form
 
 #: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere

@@ -23,8 +23,8 @@ from streamgauge.base.plugins import Parts
 from streamgauge.base.schemas import NEXMARK, RESERVED
 from streamgauge.base.secrets import names_user
 from streamgauge.base.units import Duration, Tick, TimeUnit, tick_of
-from streamgauge.config.nexmark import Nexmark
-from streamgauge.config.topic import Topic, of_topic, refuse_unknown
+from streamgauge.descriptions.nexmark import Nexmark
+from streamgauge.descriptions.topic import Topic, of_topic, refuse_unknown
 
 #: formats of sources; a package registers a SourceFormat of streams/sources/formats.py. A place of code is refused:
 #: only what is registered has a version for the key of the events, and goes to executors

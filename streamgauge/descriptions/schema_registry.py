@@ -14,8 +14,8 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model
 from streamgauge.base.places import small_text
+from streamgauge.base.reached import Reached
 from streamgauge.base.secrets import names_user
-from streamgauge.config.systems import Reached
 
 #: what a registry calls the language of a schema
 Kind = Literal["AVRO", "JSON", "PROTOBUF"]

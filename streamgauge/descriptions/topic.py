@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from streamgauge.base.field_types import Model
 from streamgauge.base.units import PS, Duration
-from streamgauge.config.kafka_security import Security
-from streamgauge.config.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
+from streamgauge.descriptions.kafka_security import Security
+from streamgauge.descriptions.schema_registry import SchemaRegistry, check_registry, check_writer_schema, schema_text
 
 #: what a record tells beside its value, as a column of the source, and its type; a header's name follows HEADER
 OWN = {"kafka.partition": "int64", "kafka.offset": "int64", "kafka.timestamp": "int64", "kafka.key": "string"}
