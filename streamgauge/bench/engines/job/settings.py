@@ -20,14 +20,9 @@ from streamgauge.base.units import Duration, Tick
 from streamgauge.bench.driver.ids import KINDS
 from streamgauge.bench.engines.job.templates import PLACES, JobFaults, Template, Words
 from streamgauge.config.systems import Reached, System
+from streamgauge.descriptions import schema_registry
 from streamgauge.descriptions.kafka_security import TOKEN_HOST, Security
-from streamgauge.descriptions.schema_registry import (
-    SchemaRegistry,
-    check_registry,
-    check_writer_schema,
-    schema_text,
-    text_of,
-)
+from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.records import Form
 
 #: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere
@@ -115,16 +110,16 @@ class JobAnswer(Model):
 
     @model_validator(mode="after")
     def _read_by_a_schema(self) -> Self:
-        check_writer_schema(self.writer_schema, self.format)
+        schema_registry.check_writer_schema(self.writer_schema, self.format)
         return self
 
     def located(self, base: Path, key: str) -> Self:
         """The same, with the texts of files that lie at base. key: of the answer, for messages."""
         changed: dict[str, object] = {}
         if self.sql is not None and re.fullmatch(r"\S+\.sql", self.sql):
-            changed["sql"] = text_of(base / self.sql, f"{key}.sql")
+            changed["sql"] = schema_registry.text_of(base / self.sql, f"{key}.sql")
         if self.writer_schema is not None:
-            changed["writer_schema"] = schema_text(self.writer_schema, base, f"{key}.writer_schema")
+            changed["writer_schema"] = schema_registry.schema_text(self.writer_schema, base, f"{key}.writer_schema")
         return self.model_copy(update=changed)
 
 
@@ -217,7 +212,7 @@ class JobSettings(System):
             raise ValueError("answer: grace needs sql, and no lateness: it says which events the job drops")
         if self.answer.carried is not None and not self.headers:
             raise ValueError("headers: found false, but answer.carried needs what the headers carry")
-        check_registry(self.registry, self.format, self.answer.format)
+        schema_registry.check_registry(self.registry, self.format, self.answer.format)
         return self
 
     @model_validator(mode="after")
