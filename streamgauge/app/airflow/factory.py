@@ -79,7 +79,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
                     producers[stage.writes] = operator
                 continue
             inside = list(members)
-            before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
+            before = [producers[kind] for stage in inside for kind in stage.reads if kind in producers]
             if scope == "experiment":
                 scopes = experiments
             elif scope == "workload":
@@ -100,7 +100,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         finish = task(task_id="finish", retries=0, trigger_rule=TriggerRule.NONE_FAILED)(require_right)(
             literal(str(file.absolute())), "{{ run_id | run_name }}"
         )
-        _after(finish, _unique(producer for kind, producer in producers.items() if kind != "source"))
+        _after(finish, [producer for kind, producer in producers.items() if kind != "source"])
     return dag
 
 
@@ -190,10 +190,6 @@ def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Pat
 def _after(later: Any, earlier: Iterable[Any]) -> None:
     for one in earlier:
         one >> later
-
-
-def _unique(items: Iterable[Any]) -> list[Any]:
-    return list({id(item): item for item in items}.values())
 
 
 def _params(benchmark: Benchmark) -> dict[str, Param]:

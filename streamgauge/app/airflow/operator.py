@@ -132,8 +132,8 @@ class StageOperator(BaseOperator):
         """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
         about_run = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
         arguments = [*about_run, "--overrides", self.overrides, *self.stage.arguments(self.scope)]
-        master, extra = self._connection()
         try:
+            master, extra = self._connection()
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)
         except UserError as problem:
             raise AirflowFailException(str(problem)) from None
@@ -142,24 +142,21 @@ class StageOperator(BaseOperator):
         return SparkSubmitHook(conn_id=CONNECTION, name=name, **given)
 
     def _connection(self) -> tuple[str, dict[str, Any]]:
-        """Master and extra of the connection. Raises AirflowFailException if it is missing or cannot be used.
+        """Master and extra of the connection. Raises UserError if it is missing or cannot be used.
 
         Without this, a missing connection would silently mean master yarn, and an unreachable master a long wait.
         """
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:
-            raise AirflowFailException(
+            raise UserError(
                 f"no connection {CONNECTION!r}; add it in Airflow (type Spark, host local[2] or spark://host:7077)"
             ) from None
         host, port = str(connection.host), f":{connection.port}" if connection.port else ""
         master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
-        try:
-            check_master(master + port)
-        except UserError as problem:
-            raise AirflowFailException(str(problem)) from None
+        check_master(master + port)
         if master.startswith("k8s://") and getattr(spark_submit, "kube_client", None) is None:
-            raise AirflowFailException(
+            raise UserError(
                 f"{master}: Airflow's environment has no apache-airflow-providers-cncf-kubernetes; install it there"
             )
         return master + port, connection.extra_dejson

@@ -64,20 +64,19 @@ def settings(
 
 
 def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, str]) -> None:
-    where = _WHERE
     if mode not in ("client", "cluster"):
-        raise UserError(f"{where}: deploy-mode: found {mode!r}, allowed: client, cluster")
+        raise UserError(f"{_WHERE}: deploy-mode: found {mode!r}, allowed: client, cluster")
     if mode == "client":
         return
     if master.startswith(("spark://", "local")):
         raise UserError(
-            f"{where}: deploy-mode: found 'cluster', allowed for {master}: client, since this master takes no Python "
+            f"{_WHERE}: deploy-mode: found 'cluster', allowed for {master}: client, since this master takes no Python "
             "application; cluster is for yarn and k8s://"
         )
     if not (extra.get("environment") or extra.get("python")):
-        raise UserError(f"{where}: environment: found none, needed in deploy mode cluster; see docs/clusters.md")
+        raise UserError(f"{_WHERE}: environment: found none, needed in deploy mode cluster; see docs/clusters.md")
     if master.startswith("k8s://") and _UPLOAD not in conf:
-        raise UserError(f"{where}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")
+        raise UserError(f"{_WHERE}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")
 
 
 def _temporary() -> Path:
