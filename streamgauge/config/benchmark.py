@@ -46,10 +46,6 @@ class Cell(Model):
         return f"{self.experiment}.{self.workload}.{self.system}"
 
 
-def _parts(cell: Cell) -> str:
-    return f"{cell.experiment}, {cell.workload}, {cell.system}"
-
-
 #: what the runs of a benchmark's other DAGs are called after it: x and x-nightly would share directories
 RESERVED = ("-nightly", "-release")
 
@@ -155,7 +151,8 @@ class Benchmark(Model):
         cells: dict[str, Cell] = {}
         for cell in self.all_cells():  # each has a directory of that name
             if other := cells.get(cell.name):
-                raise ValueError(f"cells: found {cell.name} twice ({_parts(other)}; {_parts(cell)}); names must differ")
+                both = "; ".join(", ".join(one.model_dump().values()) for one in (other, cell))
+                raise ValueError(f"cells: found {cell.name} twice ({both}); names must differ")
             cells[cell.name] = cell
         return self
 
@@ -218,8 +215,9 @@ _QUICK_SEARCH = {
     "recovery_seconds": 5.0,
     "margin": 0.25,
     "yardstick": False,
+    "processes": 1,
+    "proof_steps": 1,
 }
-_QUICK_DEPTH = {"processes": 1, "proof_steps": 1}
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
 #: of a first look: a series is judged from 16 samples on
 _QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
@@ -254,7 +252,7 @@ class Overrides(Model):
                 "systems": _chosen(benchmark.systems, self.systems, "system"),
                 "search": benchmark.search.model_copy(
                     update={
-                        **(_QUICK_SEARCH | _QUICK_DEPTH if self.quick else {}),
+                        **(_QUICK_SEARCH if self.quick else {}),
                         **self._given("processes", "proof_steps"),
                     }
                 ),
