@@ -98,10 +98,6 @@ class Sender(threading.Thread):
             self._closing.set()
             self._change.notify()
 
-    @property
-    def waiting(self) -> int:
-        return len(self._buffer)
-
     def run(self) -> None:
         retrying = Retrying(
             retry=retry_if_exception_type(Exception),
