@@ -97,9 +97,8 @@ class StageOperator(BaseOperator):
             log.failed(self.stage.name, self.scope, Outage(why), attempt)
             raise
         except AirflowException as problem:
-            attempts = [record for record in log.stages() if record.attempt not in before]
-            mine = [one for one in attempts if (one.stage, one.scope) == (self.stage.name, self.scope)]
-            ended = mine[-1] if mine else None
+            last = log.latest(self.stage.name, **self.scope)
+            ended = last if last and last.attempt not in before else None
             if ended is None or ended.state == "started":  # it never began, or was killed: it could not record that
                 last_line = str(problem).strip().splitlines()[-1]
                 reason: Exception
@@ -110,10 +109,9 @@ class StageOperator(BaseOperator):
                 else:
                     reason = Outage(f"its process was killed, or died; the last line that it logged: {last_line}")
                 log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
-            elif ended.state == "skipped":
-                raise AirflowSkipException(f"streamgauge {self.stage.name}: {ended.error}") from None
-            elif ended.cause == "mistake":
-                raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
+            elif ended.state == "skipped" or ended.cause == "mistake":
+                kind = AirflowSkipException if ended.state == "skipped" else AirflowFailException
+                raise kind(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
         finally:
             if self._private is not None:  # a task's process ends without what it has registered for its end
