@@ -8,7 +8,7 @@ from typing import Annotated, Protocol, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.field_types import Model, Name
+from streamgauge.base.field_types import Model, Name, Seed
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.measurements.latency.section import Latency
@@ -234,7 +234,7 @@ class Overrides(Model):
     systems: tuple[str, ...] | None = None
     cells: tuple[str, ...] | None = None
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    seed: Seed | None = None
     outputs: Outputs | None = None
     processes: Annotated[int, Field(ge=1, le=20)] | None = None
     proof_steps: Annotated[int, Field(ge=0, le=4)] | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from streamgauge.base.field_types import Delay, Model, Name, Percent
+from streamgauge.base.field_types import Delay, Model, Name, Percent, PositiveFloat, Seed
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 
@@ -107,10 +107,8 @@ class DelaySpec(Model):
         description="normal, exponential: the mean; lognormal, pareto: the median untruncated; constant: the value",
     )
     stddev: Delay | None = Field(default=None, description="normal: standard deviation; without it (max - min)/6")
-    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="lognormal: standard deviation of the logarithm"
-    )
-    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
+    sigma: PositiveFloat | None = Field(default=None, description="lognormal: standard deviation of the logarithm")
+    alpha: PositiveFloat | None = Field(default=None, description="pareto: shape")
     profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")
     outages: OutageSpec | None = Field(
         default=None,
@@ -164,9 +162,7 @@ class Experiment(Model):
     delay: DelaySpec = Field(
         default=DelaySpec(), description="distribution of the delays of the events that come out of order"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
-        default=42, description="seed of the stream: the same seed gives the same stream"
-    )
+    seed: Seed = Field(default=42, description="seed of the stream: the same seed gives the same stream")
     on_infeasible: Literal["error", "closest"] = Field(
         default="error",
         description="error: an unreachable target is an error; closest: the closest reachable count is taken",
