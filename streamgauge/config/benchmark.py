@@ -46,6 +46,7 @@ class Cell(Model):
         return f"{self.experiment}.{self.workload}.{self.system}"
 
 
+_Scale = Annotated[float, Field(gt=0, le=1)]
 #: what the runs of a benchmark's other DAGs are called after it: x and x-nightly would share directories
 RESERVED = ("-nightly", "-release")
 
@@ -91,9 +92,7 @@ class Benchmark(Model):
     metrics: Metrics | None = Field(
         default=None, description="backends that metrics are pushed to; without them nothing is pushed"
     )
-    scale: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0, description="fraction of the source's lines to take, from its beginning"
-    )
+    scale: _Scale = Field(default=1.0, description="fraction of the source's lines to take, from its beginning")
     schedule: str | None = Field(
         default=None, description="cron expression by which the DAG runs; without it, runs are started by hand"
     )
@@ -233,7 +232,7 @@ class Overrides(Model):
     workloads: tuple[str, ...] | None = None
     systems: tuple[str, ...] | None = None
     cells: tuple[str, ...] | None = None
-    scale: Annotated[float, Field(gt=0, le=1)] | None = None
+    scale: _Scale | None = None
     seed: Seed | None = None
     outputs: Outputs | None = None
     processes: Annotated[int, Field(ge=1, le=20)] | None = None

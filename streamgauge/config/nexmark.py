@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from streamgauge.base.field_types import Delay, Model, Ratio, Seed
 from streamgauge.base.units import Duration
 
+_Rate = Annotated[int, Field(gt=0, le=1_000_000_000)]
 _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds
 
 
@@ -19,10 +20,8 @@ class Nexmark(Model):
     events: Annotated[int, Field(gt=0, lt=2**42)] = Field(default=100_000, description="number of events")
     seed: Seed = Field(default=1, description="seed of the events: the same seed gives the same events")
     base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
-    rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
-        default=10_000, description="events per second of event time"
-    )
-    next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
+    rate: _Rate = Field(default=10_000, description="events per second of event time")
+    next_rate: _Rate | None = Field(
         default=None, description="a second rate: the generator then changes between the two"
     )
     rate_shape: Literal["square", "sine"] = Field(
