@@ -142,11 +142,9 @@ class _WrittenDefaults(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         if isinstance(dft, Duration):
             return str(dft)
-        return (
-            dft.model_dump(mode="json", exclude_defaults=True)
-            if isinstance(dft, Model)
-            else super().encode_default(dft)
-        )
+        if isinstance(dft, Model):
+            return dft.model_dump(mode="json", exclude_defaults=True)
+        return super().encode_default(dft)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

@@ -120,11 +120,8 @@ class DelaySpec(Model):
     def _bounds(self) -> Self:
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
-        if (
-            self.outages
-            and self.outages.like
-            and (self.distribution != "uniform" or "max" not in self.model_fields_set)
-        ):
+        like = self.outages and self.outages.like
+        if like and (self.distribution != "uniform" or "max" not in self.model_fields_set):
             raise ValueError("max: give this with outages.like, the longest outage, and no distribution")
         known = self.distribution in DELAY_PARAMETERS or self.own_code is not None
         used = DELAY_PARAMETERS.get(self.distribution, ())
