@@ -38,14 +38,6 @@ from streamgauge.config.streams import Output
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
-#: of every DAG
-SETTINGS: dict[str, Any] = {
-    "catchup": False,
-    "max_active_runs": 1,
-    "is_paused_upon_creation": False,
-    "auto_register": False,
-    "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
-}
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -57,17 +49,14 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
     stages = stages_of(benchmark, nightly=nightly)
     dag_id = run_names.dag_id(run_names.NIGHT if nightly else run_names.RUN, benchmark.name)
     with DAG(
-        dag_id=dag_id,
+        **common_settings(dag_id, timing.run_timeout_seconds(benchmark, nightly=nightly)),
         dag_display_name=f"{benchmark.name}: every night" if nightly else f"{benchmark.name}: benchmark",
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages, dag_id),
         schedule=benchmarks.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
-        user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
-        dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        **SETTINGS,
     ) as dag:
         experiments = plan_task("plan", file, "experiment")
         producers: dict[str, Any] = {"source": experiments}
@@ -102,6 +91,20 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
         )
         _after(finish, [producer for kind, producer in producers.items() if kind != "source"])
     return dag
+
+
+def common_settings(dag_id: str, timeout_s: float) -> dict[str, Any]:
+    """Returns those settings of a DAG of this name that every DAG has."""
+    return {
+        "dag_id": dag_id,
+        "user_defined_filters": {"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
+        "dagrun_timeout": timedelta(seconds=timeout_s),
+        "catchup": False,
+        "max_active_runs": 1,
+        "is_paused_upon_creation": False,
+        "auto_register": False,
+        "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
+    }
 
 
 def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
@@ -26,7 +24,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
     proposed = [system.name for system in benchmark.systems if not system.example] or names
     dag_id = run_names.dag_id(run_names.RELEASE, benchmark.name)
     with DAG(
-        dag_id=dag_id,
+        **factory.common_settings(dag_id, timing.release_timeout_seconds(benchmark)),
         dag_display_name=f"{benchmark.name}: release check",
         description=f"Release check: {benchmark.description}",
         doc_md=f"Streamgauge {RELEASE.does}.\n\nIt comes from `{file}`. [Pages of all runs]({PREFIX}/); the page of "
@@ -41,9 +39,6 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
                 proposed[-1], type="string", enum=names, title="Candidate", description="judge this system"
             ),
         },
-        user_defined_filters={"overrides": factory.overrides_json, "run_name": partial(run_names.folder, dag_id)},
-        dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
-        **factory.SETTINGS,
     ) as dag:
         plan = factory.plan_task("plan", file, "experiment")
         ingest = factory.stage_task(BY_NAME["ingest"], benchmark, file, {})
