@@ -38,6 +38,8 @@ from streamgauge.config.streams import Output
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
+#: name of the folder of a run's records, which the command `run` gives, or which follows from Airflow's name of the run
+RUN = os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}"
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -83,11 +85,11 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             producers |= {stage.writes: group for stage in inside}
         if nightly:
             producers["notice"] = task(task_id="notify", trigger_rule=TriggerRule.ALL_DONE)(notify)(
-                literal(str(file.absolute())), "{{ run_id | run_name }}"
+                literal(str(file.absolute())), RUN
             )
             _after(producers["notice"], [producers["judgements"]])
         finish = task(task_id="finish", retries=0, trigger_rule=TriggerRule.NONE_FAILED)(require_right)(
-            literal(str(file.absolute())), "{{ run_id | run_name }}"
+            literal(str(file.absolute())), RUN
         )
         _after(finish, [producer for kind, producer in producers.items() if kind != "source"])
     return dag
@@ -145,8 +147,7 @@ def require_right(file: str, run: str, params: dict[str, Any]) -> None:
 def notify(file: str, run: str) -> list[str]:
     """Sends the night's report where the benchmark file says. Raises AirflowException with one line if that fails."""
     try:
-        folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
-        return notices.send(load(Path(file)), folder, get_current_context())
+        return notices.send(load(Path(file)), ARTIFACTS / "runs" / run, get_current_context())
     except UserError as problem:
         raise AirflowException(str(problem)) from None
 
@@ -164,7 +165,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         stage=stage,
         application=str(shipped(f"jobs/{stage.job}.py")),
         artifacts=str(ARTIFACTS),
-        run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
+        run=RUN,
         config=str(file.absolute()),
         overrides="{{ params | overrides }}",
         scope=scope,

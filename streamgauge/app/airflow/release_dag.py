@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
@@ -44,15 +43,14 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
         ingest = factory.stage_task(BY_NAME["ingest"], benchmark, file, {})
         streams = factory.mapped_group(factory.GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
         check = factory.stage_task(RELEASE, benchmark, file, PAIR)
-        ended = task(task_id="verdict", retries=0)(verdict)("{{ run_id | run_name }}")
+        ended = task(task_id="verdict", retries=0)(verdict)(factory.RUN)
         plan >> ingest >> streams >> check >> ended
     return dag
 
 
 def verdict(run: str) -> str:
     """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
-    folder = factory.ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
-    check = ReleaseCheck.read(folder / "release.json", "run the check again")
+    check = ReleaseCheck.read(factory.ARTIFACTS / "runs" / run / "release.json", "run the check again")
     if check.verdict != "go":
         raise AirflowFailException(check.line)
     return check.line
