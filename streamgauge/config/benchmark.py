@@ -119,13 +119,8 @@ class Benchmark(Model):
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        parts: tuple[tuple[str, Sequence[_Named]], ...] = (
-            ("experiments", self.experiments),
-            ("workloads", self.workloads),
-            ("systems", self.systems),
-        )
-        for key, items in parts:
-            names = [item.name for item in items]
+        for key in ("experiments", "workloads", "systems"):
+            names = [item.name for item in getattr(self, key)]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
