@@ -118,7 +118,7 @@ class Benchmark(Model):
         return name
 
     @model_validator(mode="after")
-    def _names(self) -> Self:
+    def _consistent(self) -> Self:
         for key in ("experiments", "workloads", "systems"):
             names = [item.name for item in getattr(self, key)]
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -148,10 +148,6 @@ class Benchmark(Model):
                 both = "; ".join(", ".join(one.model_dump().values()) for one in (other, cell))
                 raise ValueError(f"cells: found {cell.name} twice ({both}); names must differ")
             cells[cell.name] = cell
-        return self
-
-    @model_validator(mode="after")
-    def _known_parts(self) -> Self:
         for experiment in self.experiments:
             experiment.check_columns(self.source.kinds)
         return self
