@@ -35,6 +35,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[int, Field(gt=0, lt=2**31)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

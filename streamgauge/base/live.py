@@ -54,13 +54,6 @@ class Live:
             self._running.remove(self)
             self._erase()
 
-    @classmethod
-    def erased(cls) -> None:
-        """Makes room for a line that is printed next."""
-        for live in cls._running:
-            live._erase()
-            live._spoke = time.monotonic()
-
     def _erase(self) -> None:
         if self._on_terminal:
             self._out.write(_ERASE)
@@ -90,7 +83,9 @@ class Live:
 def tell(line: str, out: TextIO | None = None) -> None:
     """Prints a line at once, above the live one; on standard output unless another file is given."""
     with _WRITING:
-        Live.erased()
+        for live in Live._running:
+            live._erase()
+            live._spoke = time.monotonic()
         print(printable(line), file=out or sys.stdout, flush=True)
 
 

@@ -27,19 +27,12 @@ QUARANTINE = pa.schema(
 )
 
 #: fixed columns of `stream`, in (ingestion_time, seq) order; arrival and declared columns follow
-STREAM = pa.schema(
-    [
-        pa.field("ingestion_time", pa.int64(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("event_time", pa.int64(), nullable=False),
-        pa.field("line", pa.binary(), nullable=False),
-    ]
-)
+STREAM = pa.schema([pa.field("ingestion_time", pa.int64(), nullable=False), *EVENTS])
 
 _BESIDE = ("event_ts", "offered_wall", "event_wall", "sentinel", "partition", "row")
 #: names that a declared column must not have: those above, those that the driver adds on the wire (docs/protocol.md),
 #: and the place of a row in its queue, which the oracle knows beside it
-RESERVED = {*EVENTS.names, *STREAM.names, ARRIVAL.name, *_BESIDE}
+RESERVED = {*STREAM.names, ARRIVAL.name, *_BESIDE}
 
 #: types that a declared column may have
 COLUMN_TYPES: dict[str, pa.DataType] = {

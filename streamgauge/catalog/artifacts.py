@@ -29,8 +29,8 @@ from filelock import FileLock
 from streamgauge.base.canonical import canonical
 from streamgauge.base.errors import Damaged, Outage, UserError
 from streamgauge.base.jsonl import read_record, write_record
-from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, reading, remove, sync
-from streamgauge.catalog.manifests import DIGESTS, digests, read_manifest
+from streamgauge.base.places import Remote, as_user_error, is_half, may_pass, place, remove, sync
+from streamgauge.catalog.manifests import DIGESTS, digests, read_manifest, sha256_of
 from streamgauge.catalog.manifests import MANIFEST as MANIFEST
 from streamgauge.catalog.manifests import Artifact as Artifact
 from streamgauge.catalog.source_files import mark_of
@@ -231,8 +231,7 @@ class Store:
         for name in files:
             mark, size = mark_of(name)
             if mark not in cache:
-                with reading(name) as handle:
-                    cache[mark] = hashlib.file_digest(handle, "sha256").hexdigest()
+                cache[mark] = sha256_of(name)
                 fresh = True
             prints.append({"size": size, "sha256": cache[mark]})
         if fresh:

@@ -53,7 +53,7 @@ class Artifact:
         path, wanted = self.path / name, self.manifest.get(DIGESTS, {}).get(name)
         if wanted is not None and name not in self._intact and not isinstance(path, Remote):
             try:
-                actual = _sha256(path)
+                actual = sha256_of(path)
             except OSError as problem:
                 raise Damaged(path, f"damaged artifact, {problem.strerror}", BUILT_AGAIN) from None
             if actual != wanted:
@@ -69,7 +69,7 @@ class Artifact:
 
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of each file in a folder, by name."""
-    return {file.name: _sha256(file) for file in sorted(folder.iterdir()) if file.is_file()}
+    return {file.name: sha256_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
 
 
 def read_manifest(file: Path) -> dict[str, Any]:
@@ -80,6 +80,6 @@ def read_manifest(file: Path) -> dict[str, Any]:
     return manifest
 
 
-def _sha256(path: Path) -> str:
-    with reading(path) as handle:
+def sha256_of(file: str | Path) -> str:
+    with reading(file) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from streamgauge.bench.measurements.latency.section import Latency
 from streamgauge.bench.measurements.search.section import Search
 from streamgauge.config.benchmark import RESERVED, Benchmark, Cell, Overrides, pick
-from streamgauge.config.limits import Retention
 from streamgauge.config.measuring import (
     RELEASE_CATCHUP,
     RELEASE_METRICS,
@@ -14,7 +13,6 @@ from streamgauge.config.measuring import (
     Promise,
     Release,
     Replay,
-    Suite,
     Workload,
 )
 from streamgauge.config.metrics import Metrics, MetricsSink
@@ -47,10 +45,8 @@ __all__ = [
     "Promise",
     "Release",
     "Replay",
-    "Retention",
     "Search",
     "Source",
-    "Suite",
     "System",
     "TimeColumn",
     "Webhook",

@@ -8,7 +8,7 @@ from typing import Annotated, Protocol, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.field_types import Model, Name
+from streamgauge.base.field_types import Model, Name, Seed
 from streamgauge.bench.measurements import Section
 from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.measurements.latency.section import Latency
@@ -46,10 +46,7 @@ class Cell(Model):
         return f"{self.experiment}.{self.workload}.{self.system}"
 
 
-def _parts(cell: Cell) -> str:
-    return f"{cell.experiment}, {cell.workload}, {cell.system}"
-
-
+_Scale = Annotated[float, Field(gt=0, le=1)]
 #: what the runs of a benchmark's other DAGs are called after it: x and x-nightly would share directories
 RESERVED = ("-nightly", "-release")
 
@@ -95,9 +92,7 @@ class Benchmark(Model):
     metrics: Metrics | None = Field(
         default=None, description="backends that metrics are pushed to; without them nothing is pushed"
     )
-    scale: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0, description="fraction of the source's lines to take, from its beginning"
-    )
+    scale: _Scale = Field(default=1.0, description="fraction of the source's lines to take, from its beginning")
     schedule: str | None = Field(
         default=None, description="cron expression by which the DAG runs; without it, runs are started by hand"
     )
@@ -123,14 +118,9 @@ class Benchmark(Model):
         return name
 
     @model_validator(mode="after")
-    def _names(self) -> Self:
-        parts: tuple[tuple[str, Sequence[_Named]], ...] = (
-            ("experiments", self.experiments),
-            ("workloads", self.workloads),
-            ("systems", self.systems),
-        )
-        for key, items in parts:
-            names = [item.name for item in items]
+    def _consistent(self) -> Self:
+        for key in ("experiments", "workloads", "systems"):
+            names = [item.name for item in getattr(self, key)]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
@@ -155,12 +145,9 @@ class Benchmark(Model):
         cells: dict[str, Cell] = {}
         for cell in self.all_cells():  # each has a directory of that name
             if other := cells.get(cell.name):
-                raise ValueError(f"cells: found {cell.name} twice ({_parts(other)}; {_parts(cell)}); names must differ")
+                both = "; ".join(", ".join(one.model_dump().values()) for one in (other, cell))
+                raise ValueError(f"cells: found {cell.name} twice ({both}); names must differ")
             cells[cell.name] = cell
-        return self
-
-    @model_validator(mode="after")
-    def _known_parts(self) -> Self:
         for experiment in self.experiments:
             experiment.check_columns(self.source.kinds)
         return self
@@ -218,8 +205,9 @@ _QUICK_SEARCH = {
     "recovery_seconds": 5.0,
     "margin": 0.25,
     "yardstick": False,
+    "processes": 1,
+    "proof_steps": 1,
 }
-_QUICK_DEPTH = {"processes": 1, "proof_steps": 1}
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
 #: of a first look: a series is judged from 16 samples on
 _QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
@@ -235,8 +223,8 @@ class Overrides(Model):
     workloads: tuple[str, ...] | None = None
     systems: tuple[str, ...] | None = None
     cells: tuple[str, ...] | None = None
-    scale: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    scale: _Scale | None = None
+    seed: Seed | None = None
     outputs: Outputs | None = None
     processes: Annotated[int, Field(ge=1, le=20)] | None = None
     proof_steps: Annotated[int, Field(ge=0, le=4)] | None = None
@@ -254,7 +242,7 @@ class Overrides(Model):
                 "systems": _chosen(benchmark.systems, self.systems, "system"),
                 "search": benchmark.search.model_copy(
                     update={
-                        **(_QUICK_SEARCH | _QUICK_DEPTH if self.quick else {}),
+                        **(_QUICK_SEARCH if self.quick else {}),
                         **self._given("processes", "proof_steps"),
                     }
                 ),

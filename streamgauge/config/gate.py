@@ -12,6 +12,7 @@ from pydantic import Field, RootModel, field_validator, model_validator
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Delay, Model, PositiveFloat
 from streamgauge.base.units import Duration
+from streamgauge.config import mistakes
 
 Compared = Literal["speed", "cpu", "latency"]
 #: what a gate may compare: metrics of a repetition; lower is better, except of the speed
@@ -93,8 +94,6 @@ class _AcceptedFile(RootModel[tuple[Accepted, ...]]):
 
 def accepted_in(file: Path) -> tuple[Accepted, ...]:
     """Reads what is accepted; nothing without that file. Raises UserError."""
-    from streamgauge.config import mistakes
-
     try:
         text = file.read_text(encoding="utf-8")
         raw = yaml.safe_load(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
-from streamgauge.base.field_types import Delay, Model, Name, Percent, PositiveFloat
+from streamgauge.base.field_types import Delay, Model, Name, Percent, PositiveFloat, Seed
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 
@@ -83,7 +83,7 @@ class Offered(Model):
     queue_seconds: PositiveFloat = Field(
         default=30.0, description="seconds of events that the queues hold before they overflow"
     )
-    max_memory_mb: Annotated[int, Field(gt=0)] = Field(
+    max_memory_mb: PositiveInt = Field(
         default=1024,
         description="MiB of memory of all driver processes together: half for the stream, half for the queues",
     )
@@ -180,9 +180,7 @@ class Release(Model):
     )
     events: Annotated[int, Field(ge=50)] = Field(default=5_000, description="number of events that those queries read")
     disorder_percent: Percent = Field(default=20.0, description="percent of these events that are out of order")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
-        default=1, description="seed of the events that the queries read"
-    )
+    seed: Seed = Field(default=1, description="seed of the events that the queries read")
 
     @field_validator("compare")
     @classmethod

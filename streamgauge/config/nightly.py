@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from streamgauge.base.field_types import Delay, Model, SecretHeaders, check_delivery
 from streamgauge.base.units import Duration
@@ -50,10 +50,8 @@ class Nightly(Model):
         default=(8, 16),
         description="repetitions per side in a suspect's first rerun, and in further ones while it is inconclusive",
     )
-    max_reruns: Annotated[int, Field(ge=0)] = Field(
-        default=3, description="largest number of suspects that are rerun in a night"
-    )
-    self_tests: Annotated[int, Field(ge=0)] = Field(
+    max_reruns: NonNegativeInt = Field(default=3, description="largest number of suspects that are rerun in a night")
+    self_tests: NonNegativeInt = Field(
         default=1, description="cells and queries that are compared with themselves (A/A) in a night, in rotation"
     )
     notify: Literal["problems", "always"] = Field(

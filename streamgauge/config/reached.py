@@ -94,8 +94,7 @@ def _own_code(benchmark: Benchmark) -> Iterator[Reached]:
 
 def _source(source: Source) -> Iterator[Reached]:
     for key, names in (("files", source.files), ("expectations", source.expectations)):
-        for name in names:
-            yield from _store(f"source.{key}", name)
+        yield from (Reached("host", f"source.{key}", _address(name)) for name in names if is_remote(name))
     if source.kafka is not None:
         yield Reached("host", "source.kafka.bootstrap", source.kafka.bootstrap)
         settings = source.kafka.security
@@ -106,11 +105,6 @@ def _source(source: Source) -> Iterator[Reached]:
         yield Reached("code", "source.format", source.own_code)
     for one in source.kafka.registry.reached() if source.kafka and source.kafka.registry else ():
         yield Reached(one.kind, f"source.kafka.{one.key}", one.name)
-
-
-def _store(key: str, name: str) -> Iterator[Reached]:
-    if is_remote(name):
-        yield Reached("host", key, _address(name))
 
 
 def _address(url: str) -> str:

@@ -62,7 +62,9 @@ def load(path: Path, overrides: Overrides | None = None, *, systems_at: Path | N
     if "dataSource" in raw:
         benchmark = parse(benchmark_model(), from_debs2019(raw, path), str(path))
     elif "configuration" in raw:
-        benchmark, base = parse(benchmark_model(), _from_manifest(raw, path), str(path)), Path()
+        if not has_its_sha256(raw):
+            raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
+        benchmark, base = parse(benchmark_model(), raw["configuration"], str(path)), Path()
     else:
         benchmark = mistakes.check(benchmark_model(), raw, mistakes.in_file(str(path), text))
     source = benchmark.source
@@ -140,11 +142,9 @@ class _WrittenDefaults(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         if isinstance(dft, Duration):
             return str(dft)
-        return (
-            dft.model_dump(mode="json", exclude_defaults=True)
-            if isinstance(dft, Model)
-            else super().encode_default(dft)
-        )
+        if isinstance(dft, Model):
+            return dft.model_dump(mode="json", exclude_defaults=True)
+        return super().encode_default(dft)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -166,13 +166,6 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 def _located(name: str, base: Path) -> str:
     """A file name, resolved from base if it is relative; a URL stays as it is."""
     return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
-
-
-def _from_manifest(raw: dict[str, Any], path: Path) -> Any:
-    """The configuration in a release check's manifest. Raises UserError if the manifest was changed."""
-    if not has_its_sha256(raw):
-        raise UserError(f"{path}: its sha256 does not match: the file was changed after it was written")
-    return raw["configuration"]
 
 
 #: in a run's directory: the benchmark as the run had it
@@ -198,9 +191,6 @@ def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
         raw = read_record(directory / BENCHMARK, "run its stage report again, which writes it")
     except OSError:
         raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
-    nightly = raw.get("nightly")
-    if isinstance(nightly, dict) and nightly.get("email", "") is None:  # no key any more; nobody had asked for it
-        del nightly["email"]
     if now is not None:
         today = {system.name: system.model_dump(mode="json") for system in now.systems}
         raw["systems"] = [secrets.restored(one, today.get(one["name"], one)) for one in raw["systems"]]

@@ -33,24 +33,22 @@ TOKEN_HOST = "sasl.oauthbearer.token.endpoint.url"
 _SECRET = re.compile(r"password|passphrase|secret|\.pem$|token$|oauthbearer\.config$")
 
 
-def refuse(key: str, value: object) -> None:
-    """Raises ValueError for a setting that is not allowed, or for a secret that is no ${VARIABLE}."""
-    if key not in KEYS:
-        hint = "; give the key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
-        raise ValueError(
-            f"{key}: found a key that is not for security, allowed: security.protocol, and keys of librdkafka for "
-            f"sasl and ssl that are data (docs/security.md){hint}"
-        )
-    if _SECRET.search(key) and not variables.is_one(value):
-        raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
-
-
 def _allowed(settings: Any) -> Any:
-    """Looks before anything else does, as other messages would show what they found."""
+    """Refuses a setting that is not allowed, and a secret that is no ${VARIABLE}.
+
+    It looks before anything else does, as other messages would show what they found.
+    """
     if not isinstance(settings, dict):
         raise ValueError("found no keys (not shown), allowed: settings of librdkafka with their values")
     for key, value in settings.items():
-        refuse(str(key), value)
+        if key not in KEYS:
+            hint = "; give the key bootstrap" if key in ("bootstrap.servers", "metadata.broker.list") else ""
+            raise ValueError(
+                f"{key}: found a key that is not for security, allowed: security.protocol, and keys of librdkafka for "
+                f"sasl and ssl that are data (docs/security.md){hint}"
+            )
+        if _SECRET.search(key) and not variables.is_one(value):
+            raise ValueError(f"{key}: found a secret (not shown), allowed: ${{VARIABLE}}, of the environment")
     return settings
 
 

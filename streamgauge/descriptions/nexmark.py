@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from streamgauge.base.field_types import Delay, Model, Ratio
+from streamgauge.base.field_types import Delay, Model, Ratio, Seed
 from streamgauge.base.units import Duration
 
+_Rate = Annotated[int, Field(gt=0, le=1_000_000_000)]
 _LARGEST_S = 9.2e9  # seconds that fit into 64 bits of nanoseconds
 
 
@@ -17,25 +18,21 @@ class Nexmark(Model):
     """Parameters of the Nexmark event generator; the defaults are those of Apache Beam's suite."""
 
     events: Annotated[int, Field(gt=0, lt=2**42)] = Field(default=100_000, description="number of events")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
-        default=1, description="seed of the events: the same seed gives the same events"
-    )
+    seed: Seed = Field(default=1, description="seed of the events: the same seed gives the same events")
     base_time: datetime = Field(default=datetime(2015, 7, 15, tzinfo=UTC), description="event time of event 0")
-    rate: Annotated[int, Field(gt=0, le=1_000_000_000)] = Field(
-        default=10_000, description="events per second of event time"
-    )
-    next_rate: Annotated[int, Field(gt=0, le=1_000_000_000)] | None = Field(
+    rate: _Rate = Field(default=10_000, description="events per second of event time")
+    next_rate: _Rate | None = Field(
         default=None, description="a second rate: the generator then changes between the two"
     )
     rate_shape: Literal["square", "sine"] = Field(
         default="sine", description="shape of the change to next_rate and back: sine in ten steps, or square in two"
     )
     rate_period: Delay = Field(default=Duration.parse("600s"), description="length of one change to next_rate and back")
-    person_proportion: Annotated[int, Field(gt=0)] = Field(
+    person_proportion: PositiveInt = Field(
         default=1, description="persons among every person_proportion + auction_proportion + bid_proportion events"
     )
-    auction_proportion: Annotated[int, Field(gt=0)] = Field(default=3, description="auctions among as many events")
-    bid_proportion: Annotated[int, Field(gt=0)] = Field(default=46, description="bids among as many events")
+    auction_proportion: PositiveInt = Field(default=3, description="auctions among as many events")
+    bid_proportion: PositiveInt = Field(default=46, description="bids among as many events")
     person_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=200, description="average size of a person")
     auction_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=500, description="average size of an auction")
     bid_bytes: Annotated[int, Field(ge=0, le=10_000)] = Field(default=100, description="average size of a bid")
@@ -60,11 +57,9 @@ class Nexmark(Model):
     active_people: Ratio = Field(
         default=1000, description="number of the latest persons from which one that is not hot is drawn"
     )
-    id_lead: Annotated[int, Field(ge=0)] = Field(
-        default=10, description="number of ids that may be named before they exist"
-    )
-    first_id: Annotated[int, Field(ge=0)] = Field(default=1000, description="smallest id of persons and auctions")
-    first_category: Annotated[int, Field(ge=0)] = Field(default=10, description="smallest id of categories")
+    id_lead: NonNegativeInt = Field(default=10, description="number of ids that may be named before they exist")
+    first_id: NonNegativeInt = Field(default=1000, description="smallest id of persons and auctions")
+    first_category: NonNegativeInt = Field(default=10, description="smallest id of categories")
     categories: Ratio = Field(default=5, description="number of categories")
     out_of_order_group_size: Ratio = Field(default=1, description="events are shuffled in groups of this size")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from streamgauge.base.field_types import Delay, Model, Name, Percent
+from streamgauge.base.field_types import Delay, Model, Name, Percent, PositiveFloat, Seed
 from streamgauge.base.plugins import Parts
 from streamgauge.base.units import Duration
 
@@ -107,10 +107,8 @@ class DelaySpec(Model):
         description="normal, exponential: the mean; lognormal, pareto: the median untruncated; constant: the value",
     )
     stddev: Delay | None = Field(default=None, description="normal: standard deviation; without it (max - min)/6")
-    sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="lognormal: standard deviation of the logarithm"
-    )
-    alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(default=None, description="pareto: shape")
+    sigma: PositiveFloat | None = Field(default=None, description="lognormal: standard deviation of the logarithm")
+    alpha: PositiveFloat | None = Field(default=None, description="pareto: shape")
     profile: str | None = Field(default=None, description="empirical: a profile.json to draw from")
     outages: OutageSpec | None = Field(
         default=None,
@@ -122,11 +120,8 @@ class DelaySpec(Model):
     def _bounds(self) -> Self:
         if self.min > self.max:
             raise ValueError(f"min: found {self.min}, which is above max {self.max}")
-        if (
-            self.outages
-            and self.outages.like
-            and (self.distribution != "uniform" or "max" not in self.model_fields_set)
-        ):
+        like = self.outages and self.outages.like
+        if like and (self.distribution != "uniform" or "max" not in self.model_fields_set):
             raise ValueError("max: give this with outages.like, the longest outage, and no distribution")
         known = self.distribution in DELAY_PARAMETERS or self.own_code is not None
         used = DELAY_PARAMETERS.get(self.distribution, ())
@@ -164,9 +159,7 @@ class Experiment(Model):
     delay: DelaySpec = Field(
         default=DelaySpec(), description="distribution of the delays of the events that come out of order"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
-        default=42, description="seed of the stream: the same seed gives the same stream"
-    )
+    seed: Seed = Field(default=42, description="seed of the stream: the same seed gives the same stream")
     on_infeasible: Literal["error", "closest"] = Field(
         default="error",
         description="error: an unreachable target is an error; closest: the closest reachable count is taken",

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeGuard
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt, PositiveInt, WithJsonSchema, model_validator
 
 from streamgauge.base.field_types import Model
 from streamgauge.base.units import PS, Duration
@@ -55,7 +55,7 @@ def _edge(word: str) -> Callable[[object], object]:
     return check
 
 
-Offset = Annotated[int, Field(ge=0)]
+Offset = NonNegativeInt
 _EDGE = {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "integer"}}]}
 
 
@@ -82,7 +82,7 @@ class Topic(Model):
     until: Annotated[str | dict[int, Offset], BeforeValidator(_edge("latest")), WithJsonSchema(_EDGE)] = Field(
         default="latest", description=f"the end, which is no longer read: latest, {_ALLOWED}"
     )
-    most_events: Annotated[int, Field(gt=0)] | None = Field(
+    most_events: PositiveInt | None = Field(
         default=None,
         description="number of offsets from the first on that are read at most; each partition gives its share",
     )

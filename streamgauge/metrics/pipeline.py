@@ -86,12 +86,6 @@ class Pipeline:
         except Exception as problem:  # Spark Connect has no such way to its executors
             log.warning("metrics: tasks of this Spark session cannot be counted; only driver code is: %s", problem)
 
-    def detach(self) -> None:
-        """Ends the link to the session; call it before the session stops."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
-
     def settle(self) -> None:
         if self._link is not None:
             self._link.settle()
@@ -109,9 +103,14 @@ class Pipeline:
             self._pusher.push()
 
     def stop(self) -> None:
-        """Pushes a last time, waits a few seconds at most for backends, and ends all threads. Safe to call twice."""
+        """Pushes a last time, waits a few seconds at most for backends, and ends all threads. Safe to call twice.
+
+        Call it before the session stops.
+        """
         global _running
-        self.detach()
+        if self._link is not None:
+            self._link.close()
+            self._link = None
         if self._pusher is not None:
             self._pusher.stop()
         with _lock:

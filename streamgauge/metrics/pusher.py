@@ -22,7 +22,7 @@ from tenacity import (
     wait_random,
 )
 
-from streamgauge.metrics.sinks import Confidential, Incomplete, Sink
+from streamgauge.metrics.sinks import Sink
 from streamgauge.metrics.snapshot import Snapshot
 
 log = logging.getLogger("streamgauge")
@@ -98,10 +98,6 @@ class Sender(threading.Thread):
             self._closing.set()
             self._change.notify()
 
-    @property
-    def waiting(self) -> int:
-        return len(self._buffer)
-
     def run(self) -> None:
         retrying = Retrying(
             retry=retry_if_exception_type(Exception),
@@ -135,7 +131,7 @@ class Sender(threading.Thread):
             while self._closing.is_set() and self._silent and len(self._buffer) > 1:
                 self._buffer.popleft()
             snapshot = self._buffer[0]
-        lacks = frozenset(self._sink.lacks if isinstance(self._sink, Incomplete) else ())
+        lacks = frozenset[str](getattr(self._sink, "lacks", ()))
         self._drop(snapshot, lacks)
         self._sink.write(snapshot.without(lacks))
         with self._change:
@@ -163,6 +159,6 @@ class Sender(threading.Thread):
 
     def _words(self, problem: BaseException | None) -> str:
         text = " ".join(str(problem).split()) or type(problem).__name__
-        for secret in self._sink.secrets if isinstance(self._sink, Confidential) else ():
+        for secret in getattr(self._sink, "secrets", ()):
             text = text.replace(secret, "***")
         return f"{type(problem).__name__}: {text}"[:300]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 Number = int | float
@@ -49,9 +49,6 @@ class Count:
     def merge(self, other: Self) -> None:
         self.value += other.value
 
-    def state(self) -> list[Number | None]:
-        return [self.value]
-
     def figures(self) -> dict[str, Any]:
         return {"value": self.value}
 
@@ -74,9 +71,6 @@ class Spread:
         if other.max is not None and (self.max is None or other.max > self.max):
             self.max = other.max
 
-    def state(self) -> list[Number | None]:
-        return [self.count, self.sum, self.min, self.max]
-
     def figures(self) -> dict[str, Any]:
         mean = self.sum / self.count if self.count else None
         return {"count": self.count, "sum": self.sum, "min": self.min, "max": self.max, "mean": mean}
@@ -95,9 +89,6 @@ class Latest:
             return
         if self.value is None or (other.at_ns, other.value) > (self.at_ns, self.value):
             self.value, self.at_ns = other.value, other.at_ns
-
-    def state(self) -> list[Number | None]:
-        return [self.value, self.at_ns]
 
     def figures(self) -> dict[str, Any]:
         return {"value": self.value, "timestamp_ns": self.at_ns}
@@ -118,7 +109,7 @@ def merge_into(cells: Cells, key: Key, delta: Cell) -> None:
 
 def encode(cells: Cells) -> list[list[Any]]:
     """Encodes cells as lists for JSON and for Spark's accumulators; `decode` is the inverse."""
-    return [[*key, *cell.state()] for key, cell in list(cells.items())]  # another thread may add one
+    return [[*key, *astuple(cell)] for key, cell in list(cells.items())]  # another thread may add one
 
 
 def decode(rows: list[list[Any]]) -> Cells:

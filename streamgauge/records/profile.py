@@ -35,26 +35,19 @@ class Hint(Part):
 
     kind: HintKind
     text: str
-    lines: tuple[int, ...] = ()
-    """1-based lines (rows of Parquet) of the first events that it is about"""
-    files: tuple[str, ...] = ()
-    """the file of each line, where the source has several"""
-    events: int
-    """number of events that it is about"""
-    without: int | None = None
-    """events out of order when these, and those of the hints before, are left out"""
-    enough_without: int | None = None
-    """the smallest watermark delay that loses none of the events that are left then, in ticks"""
-    part: str | None = None
-    """the part of the stream that it is about; none: all of it"""
+    lines: tuple[int, ...] = ()  # 1-based lines (rows of Parquet) of the first events that it is about
+    files: tuple[str, ...] = ()  # the file of each line, where the source has several
+    events: int  # number of events that it is about
+    without: int | None = None  # events out of order when these, and those of the hints before, are left out
+    enough_without: int | None = None  # the smallest watermark delay that loses none of those left then, in ticks
+    part: str | None = None  # the part of the stream that it is about; none: all of it
 
 
 class InFile(Part):
     """Disorder of the events as they are in their files, whatever order they are given afterwards."""
 
     events: int
-    out_of_order: int | None
-    """None where nobody knows the order between a topic's partitions"""
+    out_of_order: int | None  # None where nobody knows the order between a topic's partitions
     hints: tuple[Hint, ...] = ()
 
     def within_files(self) -> InFile:
@@ -123,24 +116,17 @@ class Span(Part):
 class StreamPart(Part):
     """Disorder of a part of the stream, such as a partition or a device, in whole ticks."""
 
-    part: str | None
-    """value of the column; None: the events without one"""
+    part: str | None  # value of the column; None: the events without one
     events: int
-    out_of_order: int
-    """events below an earlier one of the same part"""
-    out_of_order_in_all: int | None
-    """events below an earlier one of any part"""
-    delay: Delays
-    """of these events, behind the part's largest time; quantiles within 0.4 %"""
+    out_of_order: int  # events below an earlier one of the same part
+    out_of_order_in_all: int | None  # events below an earlier one of any part
+    delay: Delays  # of these events, behind the part's largest time; quantiles within 0.4 %
     watermark_curve: tuple[tuple[int, int], ...]
     event_time: Span
-    behind: Delays
-    """how far the part's largest time lies behind the stream's, at its events; quantiles within 0.4 %"""
-    longest_idle: int | None
-    """the most by which the stream's largest time moved on without an event of the part"""
+    behind: Delays  # how far the part's largest time lies behind the stream's, at its events; quantiles within 0.4 %
+    longest_idle: int | None  # the most by which the stream's largest time moved on without an event of the part
     idle_spells: int | None
-    overtaken: int | None
-    """events of other parts that lie below the largest time, which is this part's"""
+    overtaken: int | None  # events of other parts that lie below the largest time, which is this part's
 
 
 def part_name(part: str | None) -> str:
@@ -152,12 +138,9 @@ class ByPart(Part):
     """Disorder of each part of the stream. What is out of order, but not within its part, comes from merging."""
 
     column: str
-    idle: int
-    """ticks without an event that count as an idle spell"""
-    out_of_order: int
-    """events below an earlier one of their part, in all parts"""
-    bursts: Delays
-    """numbers of events in a row of a part that are out of order in the stream; quantiles within 0.4 %"""
+    idle: int  # ticks without an event that count as an idle spell
+    out_of_order: int  # events below an earlier one of their part, in all parts
+    bursts: Delays  # numbers of events in a row of a part that are out of order in the stream; quantiles within 0.4 %
     parts: tuple[StreamPart, ...]
     hints: tuple[Hint, ...]
 

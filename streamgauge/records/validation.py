@@ -35,25 +35,19 @@ class Disorder(Part):
     events: int
     out_of_order: int
     delay: Delays
-    bursts: Delays
-    """numbers of events in a row of a part that are out of order in the stream"""
+    bursts: Delays  # numbers of events in a row of a part that are out of order in the stream
 
 
 class Likeness(Part):
     """A made stream beside the profile that it shall be like. Nothing is judged by it."""
 
-    profile: str
-    """its file"""
-    tick: Tick
-    """unit of its delays"""
+    profile: str  # its file
+    tick: Tick  # unit of its delays
     given: Disorder
     made: Disorder
-    delay_distance: float
-    """largest difference of the two distributions of delays (Kolmogorov and Smirnov)"""
-    curve_distance: float
-    """largest difference of the two watermark curves, as parts of the events"""
-    part_distance: float
-    """part of the events out of order that would have to belong to other parts"""
+    delay_distance: float  # largest difference of the two distributions of delays (Kolmogorov and Smirnov)
+    curve_distance: float  # largest difference of the two watermark curves, as parts of the events
+    part_distance: float  # part of the events out of order that would have to belong to other parts
 
 
 class Validation(Record):

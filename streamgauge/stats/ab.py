@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import get_args
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,7 +19,6 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
 from streamgauge.stats.outcomes import CONFIDENCE, Comparison, Verdict
 
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 #: a relative change smaller than this does not matter
 SMALLEST_EFFECT = 0.02
 #: probability of seeing an effect of the detectable size

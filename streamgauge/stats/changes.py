@@ -26,7 +26,7 @@ from scipy.special import chdtrc, stdtr, stdtrit
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
-from streamgauge.stats.ab import effect, logs, shift
+from streamgauge.stats.ab import effect, logs, pooled_noise, shift
 from streamgauge.stats.outcomes import Change, Found
 
 #: fewest values on either side of a change: fewer cannot be told from spikes
@@ -71,7 +71,7 @@ def find(
     clean = _without_spikes(steady, 2 * segment - 1)
     edges = [0, *search.settle(clean, sorted(search.cuts(clean))), level.size]
     parts = [clean[begin:end] for begin, end in pairwise(edges)]
-    noise = math.sqrt(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / max(level.size - len(parts), 1))
+    noise = pooled_noise(*parts) or 0.0
     changes = []
     for begin, at, end in zip(edges, edges[1:], edges[2:], strict=False):
         ratio, interval = shift(clean[begin:at], clean[at:end])

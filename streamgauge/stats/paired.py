@@ -68,13 +68,13 @@ def ratio_of(processes: Sequence[Sequence[float]], favour: float = FAVOUR) -> Ra
     if count < LEAST_BLOCKS and len(logs) < LEAST_PROCESSES:
         return None
     if len(logs) >= LEAST_PROCESSES:
-        own = np.array([_middle(_walsh(blocks)) for blocks in logs])
+        own = np.array([np.median(_walsh(blocks)) for blocks in logs])
         middle = float(own.mean())
         half = float(stdtrit(len(own) - 1, (1 + CONFIDENCE) / 2)) * float(own.std(ddof=1)) / math.sqrt(len(own))
         low, high = middle - half, middle + half
     else:
         walsh = _walsh(np.concatenate(logs))
-        middle, left = _middle(walsh), outside(count)
+        middle, left = float(np.median(walsh)), outside(count)
         wider = float(ndtri((1 + CONFIDENCE) / 2)) * favour / math.sqrt(len(logs))
         low = middle - math.hypot(middle - float(walsh[left]), wider)
         high = middle + math.hypot(float(walsh[-1 - left]) - middle, wider)
@@ -99,7 +99,3 @@ def _walsh(values: np.ndarray) -> np.ndarray:
     """Means of all pairs of values, each with itself included, ascending."""
     first, second = np.triu_indices(len(values))
     return np.sort((values[first] + values[second]) / 2)
-
-
-def _middle(walsh: np.ndarray) -> float:
-    return float(np.median(walsh))

@@ -38,14 +38,8 @@ from streamgauge.descriptions.streams import Output
 CONFIGS = Path(os.environ.get("STREAMGAUGE_CONFIGS") or shipped("configs"))
 ARTIFACTS = place(home.artifacts())
 SLOTS = int(os.environ.get("STREAMGAUGE_SLOTS", home.SLOTS))  # size of the pool; a measuring stage takes all
-#: of every DAG
-SETTINGS: dict[str, Any] = {
-    "catchup": False,
-    "max_active_runs": 1,
-    "is_paused_upon_creation": False,
-    "auto_register": False,
-    "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
-}
+#: name of the folder of a run's records, which the command `run` gives, or which follows from Airflow's name of the run
+RUN = os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}"
 GROUPS = {"workload": "per_workload", "experiment": "per_experiment", "cell": "per_cell"}
 
 
@@ -57,17 +51,14 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
     stages = stages_of(benchmark, nightly=nightly)
     dag_id = run_names.dag_id(run_names.NIGHT if nightly else run_names.RUN, benchmark.name)
     with DAG(
-        dag_id=dag_id,
+        **common_settings(dag_id, timing.run_timeout_seconds(benchmark, nightly=nightly)),
         dag_display_name=f"{benchmark.name}: every night" if nightly else f"{benchmark.name}: benchmark",
         description=benchmark.description,
         doc_md=_document(benchmark, file, stages, dag_id),
         schedule=benchmarks.schedules(benchmark).get("nightly.schedule" if nightly else "schedule"),
         tags=["streamgauge", "nightly" if nightly else "benchmark"],
         params=_params(benchmark),
-        user_defined_filters={"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
-        dagrun_timeout=timedelta(seconds=timing.run_timeout_seconds(benchmark, nightly=nightly)),
         deadline=late_alert(timing.run_seconds(benchmark, nightly=nightly), benchmark) if nightly else None,
-        **SETTINGS,
     ) as dag:
         experiments = plan_task("plan", file, "experiment")
         producers: dict[str, Any] = {"source": experiments}
@@ -79,7 +70,7 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
                     producers[stage.writes] = operator
                 continue
             inside = list(members)
-            before = _unique(producers[kind] for stage in inside for kind in stage.reads if kind in producers)
+            before = [producers[kind] for stage in inside for kind in stage.reads if kind in producers]
             if scope == "experiment":
                 scopes = experiments
             elif scope == "workload":
@@ -94,14 +85,28 @@ def build(benchmark: Benchmark, file: Path, *, nightly: bool = False) -> DAG:
             producers |= {stage.writes: group for stage in inside}
         if nightly:
             producers["notice"] = task(task_id="notify", trigger_rule=TriggerRule.ALL_DONE)(notify)(
-                literal(str(file.absolute())), "{{ run_id | run_name }}"
+                literal(str(file.absolute())), RUN
             )
             _after(producers["notice"], [producers["judgements"]])
         finish = task(task_id="finish", retries=0, trigger_rule=TriggerRule.NONE_FAILED)(require_right)(
-            literal(str(file.absolute())), "{{ run_id | run_name }}"
+            literal(str(file.absolute())), RUN
         )
-        _after(finish, _unique(producer for kind, producer in producers.items() if kind != "source"))
+        _after(finish, [producer for kind, producer in producers.items() if kind != "source"])
     return dag
+
+
+def common_settings(dag_id: str, timeout_s: float) -> dict[str, Any]:
+    """Returns those settings of a DAG of this name that every DAG has."""
+    return {
+        "dag_id": dag_id,
+        "user_defined_filters": {"overrides": overrides_json, "run_name": partial(run_names.folder, dag_id)},
+        "dagrun_timeout": timedelta(seconds=timeout_s),
+        "catchup": False,
+        "max_active_runs": 1,
+        "is_paused_upon_creation": False,
+        "auto_register": False,
+        "default_args": {"owner": "streamgauge", "retries": 1, "retry_delay": timedelta(seconds=home.RETRY_SECONDS)},
+    }
 
 
 def late_alert(seconds: float, benchmark: Benchmark) -> DeadlineAlert:
@@ -142,8 +147,7 @@ def require_right(file: str, run: str, params: dict[str, Any]) -> None:
 def notify(file: str, run: str) -> list[str]:
     """Sends the night's report where the benchmark file says. Raises AirflowException with one line if that fails."""
     try:
-        folder = ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
-        return notices.send(load(Path(file)), folder, get_current_context())
+        return notices.send(load(Path(file)), ARTIFACTS / "runs" / run, get_current_context())
     except UserError as problem:
         raise AirflowException(str(problem)) from None
 
@@ -161,7 +165,7 @@ def stage_task(stage: Stage, benchmark: Benchmark, file: Path, scope: Any) -> St
         stage=stage,
         application=str(shipped(f"jobs/{stage.job}.py")),
         artifacts=str(ARTIFACTS),
-        run=os.environ.get("STREAMGAUGE_RUN_ID") or "{{ run_id | run_name }}",
+        run=RUN,
         config=str(file.absolute()),
         overrides="{{ params | overrides }}",
         scope=scope,
@@ -190,10 +194,6 @@ def mapped_group(name: str, stages: list[Stage], benchmark: Benchmark, file: Pat
 def _after(later: Any, earlier: Iterable[Any]) -> None:
     for one in earlier:
         one >> later
-
-
-def _unique(items: Iterable[Any]) -> list[Any]:
-    return list({id(item): item for item in items}.values())
 
 
 def _params(benchmark: Benchmark) -> dict[str, Param]:

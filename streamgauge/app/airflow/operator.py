@@ -97,9 +97,8 @@ class StageOperator(BaseOperator):
             log.failed(self.stage.name, self.scope, Outage(why), attempt)
             raise
         except AirflowException as problem:
-            attempts = [record for record in log.stages() if record.attempt not in before]
-            mine = [one for one in attempts if (one.stage, one.scope) == (self.stage.name, self.scope)]
-            ended = mine[-1] if mine else None
+            last = log.latest(self.stage.name, **self.scope)
+            ended = last if last and last.attempt not in before else None
             if ended is None or ended.state == "started":  # it never began, or was killed: it could not record that
                 last_line = str(problem).strip().splitlines()[-1]
                 reason: Exception
@@ -110,10 +109,9 @@ class StageOperator(BaseOperator):
                 else:
                     reason = Outage(f"its process was killed, or died; the last line that it logged: {last_line}")
                 log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
-            elif ended.state == "skipped":
-                raise AirflowSkipException(f"streamgauge {self.stage.name}: {ended.error}") from None
-            elif ended.cause == "mistake":
-                raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
+            elif ended.state == "skipped" or ended.cause == "mistake":
+                kind = AirflowSkipException if ended.state == "skipped" else AirflowFailException
+                raise kind(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
         finally:
             if self._private is not None:  # a task's process ends without what it has registered for its end
@@ -132,8 +130,8 @@ class StageOperator(BaseOperator):
         """Returns the provider's hook, set up from the connection. Raises AirflowFailException for a wrong one."""
         about_run = ["--artifacts", self.artifacts, "--run-id", self.run, "--config", self.config]
         arguments = [*about_run, "--overrides", self.overrides, *self.stage.arguments(self.scope)]
-        master, extra = self._connection()
         try:
+            master, extra = self._connection()
             given = settings(master, extra, arguments, python=self.python, stays=self.stage.stays)
         except UserError as problem:
             raise AirflowFailException(str(problem)) from None
@@ -142,24 +140,21 @@ class StageOperator(BaseOperator):
         return SparkSubmitHook(conn_id=CONNECTION, name=name, **given)
 
     def _connection(self) -> tuple[str, dict[str, Any]]:
-        """Master and extra of the connection. Raises AirflowFailException if it is missing or cannot be used.
+        """Master and extra of the connection. Raises UserError if it is missing or cannot be used.
 
         Without this, a missing connection would silently mean master yarn, and an unreachable master a long wait.
         """
         try:
             connection = BaseHook.get_connection(CONNECTION)
         except AirflowNotFoundException:
-            raise AirflowFailException(
+            raise UserError(
                 f"no connection {CONNECTION!r}; add it in Airflow (type Spark, host local[2] or spark://host:7077)"
             ) from None
         host, port = str(connection.host), f":{connection.port}" if connection.port else ""
         master = host if "://" in host or not port else f"{connection.conn_type}://{host}"
-        try:
-            check_master(master + port)
-        except UserError as problem:
-            raise AirflowFailException(str(problem)) from None
+        check_master(master + port)
         if master.startswith("k8s://") and getattr(spark_submit, "kube_client", None) is None:
-            raise AirflowFailException(
+            raise UserError(
                 f"{master}: Airflow's environment has no apache-airflow-providers-cncf-kubernetes; install it there"
             )
         return master + port, connection.extra_dejson

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, Param, task
@@ -26,7 +23,7 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
     proposed = [system.name for system in benchmark.systems if not system.example] or names
     dag_id = run_names.dag_id(run_names.RELEASE, benchmark.name)
     with DAG(
-        dag_id=dag_id,
+        **factory.common_settings(dag_id, timing.release_timeout_seconds(benchmark)),
         dag_display_name=f"{benchmark.name}: release check",
         description=f"Release check: {benchmark.description}",
         doc_md=f"Streamgauge {RELEASE.does}.\n\nIt comes from `{file}`. [Pages of all runs]({PREFIX}/); the page of "
@@ -41,23 +38,19 @@ def build(benchmark: Benchmark, file: Path) -> DAG:
                 proposed[-1], type="string", enum=names, title="Candidate", description="judge this system"
             ),
         },
-        user_defined_filters={"overrides": factory.overrides_json, "run_name": partial(run_names.folder, dag_id)},
-        dagrun_timeout=timedelta(seconds=timing.release_timeout_seconds(benchmark)),
-        **factory.SETTINGS,
     ) as dag:
         plan = factory.plan_task("plan", file, "experiment")
         ingest = factory.stage_task(BY_NAME["ingest"], benchmark, file, {})
         streams = factory.mapped_group(factory.GROUPS["experiment"], [BY_NAME["generate"]], benchmark, file, plan)
         check = factory.stage_task(RELEASE, benchmark, file, PAIR)
-        ended = task(task_id="verdict", retries=0)(verdict)("{{ run_id | run_name }}")
+        ended = task(task_id="verdict", retries=0)(verdict)(factory.RUN)
         plan >> ingest >> streams >> check >> ended
     return dag
 
 
 def verdict(run: str) -> str:
     """Returns the verdict's line if it is go. Raises AirflowFailException with it otherwise, also if inconclusive."""
-    folder = factory.ARTIFACTS / "runs" / (os.environ.get("STREAMGAUGE_RUN_ID") or run)
-    check = ReleaseCheck.read(folder / "release.json", "run the check again")
+    check = ReleaseCheck.read(factory.ARTIFACTS / "runs" / run / "release.json", "run the check again")
     if check.verdict != "go":
         raise AirflowFailException(check.line)
     return check.line

@@ -38,10 +38,10 @@ def settings(
     conf, hidden = parted({str(key): str(value) for key, value in (extra.get("conf") or {}).items()}, f"{_WHERE}: conf")
     _check(master, mode, extra, {**conf, **hidden})
     cluster = mode == "cluster" and not stays
-    archives = []
+    archive = None
     theirs = python if stays else extra.get("python") or python
     if extra.get("environment") and not stays and not master.startswith("local"):
-        archives.append(f"{extra['environment']}#environment")
+        archive = f"{extra['environment']}#environment"
         theirs = "./environment/bin/python"
     pythons = {"spark.pyspark.python": theirs, "spark.pyspark.driver.python": theirs if cluster else python}
     options = session.BATCH_JVM if cluster else session.driver_options()
@@ -59,29 +59,23 @@ def settings(
         parameters["files"] = file
         parameters["env_vars"] = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if hidden:
-        parameters["properties_file"] = str(written(hidden, _temporary()))
-    return parameters | {"archives": ",".join(archives) or None}
+        private = Path(tempfile.mkdtemp(prefix="streamgauge-"))  # only we can write there; it goes with this process
+        atexit.register(shutil.rmtree, private, ignore_errors=True)
+        parameters["properties_file"] = str(written(hidden, private))
+    return parameters | {"archives": archive}
 
 
 def _check(master: str, mode: str, extra: Mapping[str, Any], conf: Mapping[str, str]) -> None:
-    where = _WHERE
     if mode not in ("client", "cluster"):
-        raise UserError(f"{where}: deploy-mode: found {mode!r}, allowed: client, cluster")
+        raise UserError(f"{_WHERE}: deploy-mode: found {mode!r}, allowed: client, cluster")
     if mode == "client":
         return
     if master.startswith(("spark://", "local")):
         raise UserError(
-            f"{where}: deploy-mode: found 'cluster', allowed for {master}: client, since this master takes no Python "
+            f"{_WHERE}: deploy-mode: found 'cluster', allowed for {master}: client, since this master takes no Python "
             "application; cluster is for yarn and k8s://"
         )
     if not (extra.get("environment") or extra.get("python")):
-        raise UserError(f"{where}: environment: found none, needed in deploy mode cluster; see docs/clusters.md")
+        raise UserError(f"{_WHERE}: environment: found none, needed in deploy mode cluster; see docs/clusters.md")
     if master.startswith("k8s://") and _UPLOAD not in conf:
-        raise UserError(f"{where}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")
-
-
-def _temporary() -> Path:
-    """A new temporary directory that only we can write; it goes with this process."""
-    place = Path(tempfile.mkdtemp(prefix="streamgauge-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return place
+        raise UserError(f"{_WHERE}: conf: found no {_UPLOAD}, by which Spark hands files to the driver's pod")

@@ -71,7 +71,18 @@ class Broker(JavaServer):
         return [*self._classes, "kafka.Kafka", str(self._file)]
 
     def answers(self) -> bool:
-        return _answers(self.port)
+        """True once it answers a request for its metadata, not only the connection."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                pass
+            # a client that finds no broker logs to standard error
+            client = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "error_cb": lambda _: None})
+            return bool(client.list_topics(timeout=5).brokers)
+        except (OSError, KafkaException):
+            return False
 
     def _format(self) -> None:
         """Writes the metadata of a new cluster."""
@@ -81,18 +92,3 @@ class Broker(JavaServer):
         self._leader = self.run(*self._classes, *tool)
         if code := self._leader.wait(START_SECONDS):
             raise UserError(f"Kafka's storage cannot be made ({code}): {self.last_line()}")
-
-
-def _answers(port: int) -> bool:
-    """True once the broker answers a request for its metadata, not only the connection."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            pass
-        # a client that finds no broker logs to standard error
-        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0, "error_cb": lambda _: None})
-        return bool(client.list_topics(timeout=5).brokers)
-    except (OSError, KafkaException):
-        return False
