@@ -83,6 +83,17 @@ def test_an_interrupted_search_goes_on_where_it_was_and_a_lost_process_counts_no
     assert isinstance(done, AllDone)
 
 
+def test_a_system_that_dies_in_the_second_window_of_each_start_is_given_up() -> None:
+    measured: list[Measured] = []
+    while isinstance(turn := next_turn(SETTINGS, Limits(), 2, measured), Turn):
+        life, dies = 1 + len(measured) // 2, len(measured) % 2 == 1
+        assert life < 20, "it is started without end"
+        measured.append(Measured(turn.cell, Window(1, "warm-up", 1000, (), "it died" if dies else None, life)))
+    given_up = ("inconclusive", "the system was lost 5 times: it died")
+    assert [(one.outcome, one.reason) for one in turn.cells] == [given_up] * 2
+    assert turn.ratios == (None,)
+
+
 def test_windows_of_another_life_and_invalid_ones_fill_no_block() -> None:
     batches = (Batch(1.0, 1000, 1.0), Batch(2.0, 1000, 1.0))
 

@@ -25,9 +25,14 @@ _NO_ROOM_ABOVE = "no proof trial was run above the estimate, as search.max_rate 
 _ONE_PROCESS = "one process: how much processes differ is unknown; raise search.processes to know it"
 
 
-def next_step(settings: Search, limits: Limits, measured: Sequence[Measurement]) -> Step:
-    """Returns the step that follows these measurements, which are given in the order in which they were made."""
-    if stop := _gives_up(settings, measured):
+def next_step(
+    settings: Search, limits: Limits, measured: Sequence[Measurement], with_lost: Sequence[Measurement] | None = None
+) -> Step:
+    """Returns the step that follows these measurements, which are given in the order in which they were made.
+
+    with_lost: the same with windows of processes that were lost, if those are left out: they count for giving up.
+    """
+    if stop := _gives_up(settings, measured if with_lost is None else with_lost):
         return _done(settings, limits, measured, stop)
     begun = max((m.process for m in measured), default=1)  # a process begins once the one before it is complete
     for process in range(begun, settings.processes + 1):

@@ -66,7 +66,10 @@ def next_turn(settings: Search, limits: Limits, cells: int, measured: Sequence[M
     """Returns the step that follows these measurements of so many cells, in the order in which they were made."""
     own = [of_cell(measured, cell) for cell in range(cells)]
     alone = settings.model_copy(update={"warmup_seconds": settings.warmup_seconds / cells})
-    steps = [next_step(alone, limits, mine) for mine in own]
+    steps = [
+        next_step(alone, limits, mine, with_lost=[one.of for one in measured if one.cell == cell])
+        for cell, mine in enumerate(own)
+    ]
     process = max((one.of.process for one in measured), default=1)
     going = [cell for cell, step in enumerate(steps) if not isinstance(step, Done)]
     first = min((_place(steps[cell]) for cell in going), default=(settings.processes, _LAST))
