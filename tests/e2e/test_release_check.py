@@ -27,6 +27,7 @@ from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.catchup import stage
+from streamgauge.bench.measurements.scaling import stage as scaling
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import RELEASE_RATE, load
 from streamgauge.records.release import JudgedSeries, ReleaseCheck, Side
@@ -119,7 +120,7 @@ def test_a_soak_and_a_scaling_of_each_side_stand_beside_and_their_figures_decide
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LOCKS, str(tmp_path))
-    monkeypatch.setattr(timing, "CHECK_S", 1.0)
+    monkeypatch.setattr(scaling, "CHECK_S", 1.0)
     known = {"engine": "known", "trigger": "50ms", "capacity": 20_000, "batch_rows": 1000}
     bench = write_bench(
         tmp_path,

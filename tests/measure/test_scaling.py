@@ -94,7 +94,7 @@ def follow_the_law(run: ScalingRun, rel: float) -> None:
 
 
 def test_the_cpus_of_a_running_process_change_between_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CHECK_S", 1.0)
+    monkeypatch.setattr(stage, "CHECK_S", 1.0)
     bench = bench_of(tmp_path, cores=[4, 1], blocks=2, demand=15_000)
     run = measured(bench)
     assert [one.cpus for one in run.points] == [1, 4]
@@ -142,7 +142,7 @@ def test_a_known_law_is_found_by_turns_over_the_real_wire(tmp_path: Path) -> Non
 
 
 def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CHECK_S", 1.0)
+    monkeypatch.setattr(stage, "CHECK_S", 1.0)
     # with as many rows waiting as on one CPU, the pipeline carries 15,000 events/s at most
     bench = bench_of(tmp_path, setting="parallelism", values=[4, 1], blocks=2, demand=15_000, pipeline="200ms")
     starts, start = list[int](), KnownSystem.start
