@@ -209,7 +209,7 @@ def log_ratios(repetitions: Iterable[Repetition], metric: str) -> list[float]:
 
 
 def _counting(repetitions: Iterable[Repetition], metric: str) -> list[Repetition]:
-    """Those that have a sound figure of which a ratio can be formed."""
+    """Repetitions that have a sound figure of which a ratio can be formed."""
     return [one for one in repetitions if one.is_sound and one.values.get(metric, 0) > 0]
 
 
