@@ -41,7 +41,7 @@ class _Head(TypedDict):
 
 @dataclass
 class Going:
-    """State that searches in the same processes share: the process that runs, the last line's number, and the limits."""
+    """State that searches in the same processes share: the process, the last line's number, and the limits."""
 
     process: int = 0
     life: int = 0  # which start of the system it is
