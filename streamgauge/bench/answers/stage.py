@@ -74,7 +74,8 @@ def run(
         hard: list[HardAnswer] = []
         for count, answer in _in_session(spark, first, percent, queries, events, HARD, work / "first"):
             tell(first, count, answer)
-            hard += [answer] if isinstance(answer, HardAnswer) else []
+            if isinstance(answer, HardAnswer):
+                hard.append(answer)
         keep_hard(directory, record_of(first.name, HARD, percent, hard, run_example(spark, work / "example")))
         if experiment != max(benchmark.experiments, key=lambda one: one.target_percent or 0):
             others, elsewhere, wired = [], (), ()

@@ -295,7 +295,7 @@ def reached(endpoint: Endpoint, attempt: str, patience_s: float) -> Connection:
 
 
 def of_each(endpoints: Iterable[Endpoint], attempt: str, ask: Callable[[Connection], T]) -> list[T]:
-    """Returns what `ask` does on a connection to each endpoint. Raises WireError."""
+    """Returns what `ask` returns for a connection to each endpoint, one after the other. Raises WireError."""
     answers = []
     for endpoint in endpoints:
         with Connection(endpoint, attempt) as wire:

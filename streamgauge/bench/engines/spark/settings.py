@@ -113,8 +113,8 @@ class SparkSettings(System):
 
     def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
         """The threads of local[2], or the executors of local-cluster[2,1,1024]."""
-        master, found = re.subn(r"^(local(?:-cluster)?\[)\d+", rf"\g<1>{value}", self.master)
-        return {"master": {"master": master}} if found else {}
+        master, count = re.subn(r"^(local(?:-cluster)?\[)\d+", rf"\g<1>{value}", self.master)
+        return {"master": {"master": master}} if count else {}
 
     def checkpointing(self, interval: Duration) -> Self | None:
         """The settings with micro-batches at that interval, as each one is a checkpoint; None in Real-time Mode."""
