@@ -35,14 +35,14 @@ BATCH = """
 import sys
 import pyarrow as pa
 from streamgauge.base.arrow import int64s
-from streamgauge.config import Replay
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.replay import make_stream
+from streamgauge.bench.driver.serving import Serving
 import numpy as np
 
 times = int64s(np.arange(10))
 stream = make_stream(pa.Table.from_arrays([times] * 3, names=["ingestion_time", "seq", "event_time"]), "ns", {})
-Driver(stream, Replay(partitions=2))._replays[0].sentinel(1, 0)
+Driver(stream, Serving(partitions=2))._replays[0].sentinel(1, 0)
 """
 
 
