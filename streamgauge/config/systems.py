@@ -142,7 +142,7 @@ class System(Model):
         return None
 
     def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:  # noqa: ARG002 - some have no number
-        """What changes where that number comes to stand in a setting that has one, by the setting's name."""
+        """Changes that put this number into a setting which has a number, by the setting's name."""
         return {}
 
     def reached(self) -> Iterator[Reached]:
