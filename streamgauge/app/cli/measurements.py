@@ -114,8 +114,8 @@ def calibrate(
         lines.append(
             f"{number:3}  {done.rate_events_per_s:14,.0f}  {low:,.0f} to {high:,.0f}  {done.outcome}: {done.reason}"
         )
-    kind = "from the fit alone: one process cannot show the spread between processes"
-    kind = "t over processes" if processes > 1 else kind
+    alone = "from the fit alone: one process cannot show the spread between processes"
+    kind = "t over processes" if processes > 1 else alone
     lines += [
         f"truth {outcome.truth_events_per_s:,.0f} events/s; median error {outcome.bias:+.2%}, "
         f"sd {outcome.deviation:.2%}",

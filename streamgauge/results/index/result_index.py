@@ -158,7 +158,7 @@ class History:
 
     @property
     def name(self) -> str:
-        """Names of what it measures, with the mark of a latest figure in doubt."""
+        """Names of what it measures, with a mark if its latest figure is in doubt."""
         return with_mark(self.head.text, self.sound[-1].claim if self.sound else "")
 
     @property
