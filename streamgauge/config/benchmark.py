@@ -145,7 +145,7 @@ class Benchmark(Model):
         cells: dict[str, Cell] = {}
         for cell in self.all_cells():  # each has a directory of that name
             if other := cells.get(cell.name):
-                both = "; ".join(", ".join(one.model_dump().values()) for one in (other, cell))
+                both = "; ".join(f"{one.experiment}, {one.workload}, {one.system}" for one in (other, cell))
                 raise ValueError(f"cells: found {cell.name} twice ({both}); names must differ")
             cells[cell.name] = cell
         for experiment in self.experiments:

@@ -191,6 +191,9 @@ def of_run(directory: Path, now: Benchmark | None = None) -> Benchmark:
         raw = read_record(directory / BENCHMARK, "run its stage report again, which writes it")
     except OSError:
         raise UserError(f"{directory}: this run has no readable {BENCHMARK}; its stage report writes it") from None
+    nightly = raw.get("nightly")
+    if isinstance(nightly, dict) and nightly.get("email", "") is None:  # no key any more; nobody had asked for it
+        del nightly["email"]
     if now is not None:
         today = {system.name: system.model_dump(mode="json") for system in now.systems}
         raw["systems"] = [secrets.restored(one, today.get(one["name"], one)) for one in raw["systems"]]

@@ -13,6 +13,7 @@ import yaml
 
 from streamgauge import config
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import write_record
 from streamgauge.base.units import Duration
 from tests.config.samples import SOUND, changed, loaded
 from tests.conftest import ROOT
@@ -282,3 +283,13 @@ def test_cells_take_turns_where_they_share_a_process_and_there_are_no_nights(
     benchmark = config.parse(config.Benchmark, text | more, "b.yaml")
     assert benchmark.search.in_turns is in_turns
     assert config.Overrides(experiments=("e",)).apply(benchmark).search.in_turns is in_turns
+
+
+def test_a_night_recorded_before_emails_went_by_apprise_is_read(tmp_path: Path) -> None:
+    made = loaded(tmp_path / "b.yaml", SOUND | {"nightly": {}})
+    recorded = made.model_dump(mode="json")
+    write_record(tmp_path / "benchmark.json", recorded | {"nightly": recorded["nightly"] | {"email": None}})
+    assert config.of_run(tmp_path) == made
+    write_record(tmp_path / "benchmark.json", recorded | {"nightly": recorded["nightly"] | {"email": {"to": "a@b"}}})
+    with pytest.raises(UserError, match=r"nightly\.email: unknown key"):
+        config.of_run(tmp_path)

@@ -109,9 +109,10 @@ class StageOperator(BaseOperator):
                 else:
                     reason = Outage(f"its process was killed, or died; the last line that it logged: {last_line}")
                 log.failed(self.stage.name, self.scope, reason, ended.attempt if ended else None)
-            elif ended.state == "skipped" or ended.cause == "mistake":
-                kind = AirflowSkipException if ended.state == "skipped" else AirflowFailException
-                raise kind(f"streamgauge {self.stage.name}: {ended.error}") from None
+            elif ended.state == "skipped":
+                raise AirflowSkipException(f"streamgauge {self.stage.name}: {ended.error}") from None
+            elif ended.cause == "mistake":
+                raise AirflowFailException(f"streamgauge {self.stage.name}: {ended.error}") from None
             raise
         finally:
             if self._private is not None:  # a task's process ends without what it has registered for its end
