@@ -46,11 +46,12 @@ def attributes(result: Result) -> dict[str, Any]:
 
 def measured(result: Result) -> dict[str, str]:
     """Fields that say what a figure measures, by the names of MEASURED."""
-    return {name: getattr(result, name) for name in MEASURED}
+    values = vars(result)
+    return {name: values[name] for name in MEASURED}
 
 
 def append(run: Path, result: Result) -> None:
-    append_json(run / RESULTS, _adapter(Result).dump_python(result, mode="json"))
+    append_json(run / RESULTS, _adapter("Result").dump_python(result, mode="json"))
 
 
 def append_once(run: Path, result: Result) -> None:
@@ -87,7 +88,7 @@ def numbered(run: Path) -> tuple[list[tuple[int, Result]], list[Damaged]]:
 
 
 def judge(run: Path, judgement: Judgement) -> None:
-    append_json(run / JUDGEMENTS, _adapter(Judgement).dump_python(judgement, mode="json"))
+    append_json(run / JUDGEMENTS, _adapter("Judgement").dump_python(judgement, mode="json"))
 
 
 def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[Damaged]]:
@@ -97,7 +98,7 @@ def numbered_judgements(run: Path) -> tuple[list[tuple[int, Judgement]], list[Da
 
 def judgement_of(values: Mapping[str, Any]) -> Judgement:
     """A judgement from its fields, beside which there may be others. Raises ValueError."""
-    judgement: Judgement = _adapter(Judgement).validate_python(values)
+    judgement: Judgement = _adapter("Judgement").validate_python(values)
     return judgement
 
 
@@ -124,7 +125,7 @@ def _record(kind: type[T], value: Any) -> T:
     if isinstance(value, dict) and (wrong := wrong_version(value)):
         raise ValueError(wrong)
     try:
-        record: T = _adapter(kind).validate_json(json.dumps(value), strict=True)
+        record: T = _adapter(kind.__name__).validate_json(json.dumps(value), strict=True)
         return record
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
@@ -134,5 +135,5 @@ def _record(kind: type[T], value: Any) -> T:
 
 
 @cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter({"Result": Result, "Judgement": Judgement}[kind])
