@@ -51,9 +51,8 @@ def _tiles(record: CellRecord) -> Tiles:
     p99, at = MISSING, "no run of it counts" if record.latency else "not measured"
     if (top := record.top_run) and top.event_latency.p99_ms is not None:
         p99 = number(top.event_latency.p99_ms / 1000, "s")
-        at = f"at {share(round(top.fraction, 2))} of that rate"
-        if top.common:
-            at = f"at {number(top.rate_events_per_s)} events/s, as in all cells"
+        part = f"{share(round(top.fraction, 2))} of that rate"
+        at = f"at {number(top.rate_events_per_s)} events/s, as in all cells" if top.common else f"at {part}"
     cell = record.cell
     # an ordinary space, so that a long rate breaks before its unit
     shown = f"{number(record.rate)} events/s" if record.rate else MISSING

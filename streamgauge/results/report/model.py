@@ -45,6 +45,10 @@ def fixed_share(estimate: Estimate) -> float | None:
     return None if estimate.batch_cost_s is None or whole <= 0 else estimate.batch_cost_s / whole
 
 
+#: names of the constraints that are not called so themselves
+LIMITS = {"age": "allowed age", "system": "engine's speed"}
+
+
 def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
     """The binding constraint in two or three words, and a phrase that explains it; both empty if it is unknown."""
     if search is None or search.constraint is None:
@@ -52,14 +56,11 @@ def limited_by(search: SearchAnswer | None) -> tuple[str, str]:
     caps = [one.cap_rows for one in search.processes if one.cap_rows]
     cap = f" of {count(max(caps))} rows" if caps else ""
     age = number(search.allowed_age_s, "s")
-    words: dict[Constraint, tuple[str, str]] = {
-        "age": ("allowed age", f"at a higher rate events would wait for longer than the allowed {age}"),
-        "batch cap": (
-            "batch cap",
-            f"the engine takes no larger batch than its cap{cap}; raise the system's batch_rows to see more",
-        ),
-        "queue memory": ("queue memory", "the driver's queues hold no more rows (replay.max_memory_mb)"),
-        "system": ("engine's speed", "the engine takes no more events per second, however many wait"),
-        "driver's ceiling": ("driver's ceiling", "more was not offered: the engine may carry more"),
+    meanings: dict[Constraint, str] = {
+        "age": f"at a higher rate events would wait for longer than the allowed {age}",
+        "batch cap": f"the engine takes no larger batch than its cap{cap}; raise the system's batch_rows to see more",
+        "queue memory": "the driver's queues hold no more rows (replay.max_memory_mb)",
+        "system": "the engine takes no more events per second, however many wait",
+        "driver's ceiling": "more was not offered: the engine may carry more",
     }
-    return words[search.constraint]
+    return LIMITS.get(search.constraint, search.constraint), meanings[search.constraint]

@@ -10,6 +10,7 @@ from streamgauge.results.report.charts import Trace, axis, error_bars, figure, l
 from streamgauge.results.report.degrees import in_cpus
 from streamgauge.results.report.formatting import MISSING, between, number, share
 from streamgauge.results.report.measured import ANSWERS, blocks_of
+from streamgauge.results.report.model import LIMITS
 from streamgauge.results.report.run_records import CellRecord, Records
 
 
@@ -89,7 +90,7 @@ def _table(run: ScalingRun) -> Table:
             number(one.efficiency),
             between(one.efficiency_interval),
             f"{len(one.blocks)} of {run.blocks}",
-            one.limited_by or one.reason,
+            LIMITS.get(one.limited_by, one.limited_by) or one.reason,
         ]
         cost = run.cost_of(one)
         rows.append([*row, *([MISSING if cost is None else f"{cost:.3g}"] if run.core_hour is not None else [])])
