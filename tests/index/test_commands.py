@@ -255,6 +255,7 @@ def gc(store: Store, *arguments: str) -> dict[str, object]:
 
 def test_gc_leaves_everything_within_the_budget_but_leftovers(store: Store) -> None:
     (store.root / "data" / "stream" / "x.tmp-1").mkdir()
+    write_json(store.root / "data" / "stream" / "x.tmp-1" / "manifest.json", {})  # killed before it was published
     assert len(gc(store)["removed"]) == 1  # type: ignore[arg-type]
     assert not (store.root / "data" / "stream" / "x.tmp-1").exists()
     assert store.find("stream", "stream-old")
@@ -272,6 +273,7 @@ def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     records = {p: p.read_bytes() for p in store.root.rglob("*.json*") if p.name != "manifest.json"}
     removed = [Path(item["path"]) for item in gc(store, "--budget", "4500KiB", "--keep-runs", "1")["removed"]]  # type: ignore[attr-defined]
     assert [path.name for path in removed] == ["work", "work", "work", "stream-old", "stream-middle"]
+    assert [path.parents[2].name for path in removed[:3]] == ["old", "middle", "new"]
     assert {p: p.read_bytes() for p in records} == records
     assert store.find("stream", "stream-old") is None
     recalled = store.recall("stream", "stream-old")
@@ -318,7 +320,11 @@ def test_gc_touches_nothing_that_may_be_in_use(store: Store) -> None:
     path = example.run(store.root, "going-on", example.result("going-on"))
     (path / "work").mkdir()
     (path / "work" / "state").write_bytes(os.urandom(2**20))
-    gc(store, "--budget", "0", "--keep-runs", "0")
+    with store.building("stream", "at-work") as build:
+        manifest = build.path / "manifest.json"
+        write_json(manifest, {"files": []})  # just before it is published
+        gc(store, "--budget", "0", "--keep-runs", "0")
+        assert manifest.exists()
     assert (path / "work" / "state").exists()
 
 

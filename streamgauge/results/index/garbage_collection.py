@@ -1,9 +1,9 @@
 """Keeps artifacts within a disk budget by deleting data that can be made again. Results are never deleted.
 
 Records (JSON, JSON lines, the page, a validation, a profile) stay, since results need them. The rest is deleted in
-this order: leftovers of killed builders; working directories (checkpoints, event logs) of runs; Spark's event logs
-older than a day; then streams, then events, the least recently used first. The manifest of deleted data stays, as
-manifest.collected.json. While the records of a run cannot be read, no stream and no event is deleted.
+this order, of each the oldest first: leftovers of killed builders; working directories of runs that ended; Spark's
+event logs older than a day; then streams, then events, that the newest runs do not use. The manifest of deleted data
+stays, as manifest.collected.json. While the records of a run cannot be read, no stream and no event is deleted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.jsonl import read_record
@@ -29,9 +29,8 @@ from streamgauge.catalog.manifests import read_manifest
 from streamgauge.catalog.run_log import RunLog
 
 log = logging.getLogger("streamgauge")
-#: kinds of data, in the order of their deletion
-_DATA = ("stream", "events")
-_WORK = ("work", "checkpoints", "eventlog", "event-logs")
+#: where working directories lie in a run: its own, and those of its cells
+_WORK = ("work", "cells/*/work")
 #: folder in which Spark in our images leaves its event logs (docker/spark), and the age (s) at which they may go
 _SPARK_EVENTS, _EVENTS_S = "spark-events", 86_400.0
 #: seconds after its last record in which a run may still be going on: normally, and with a stage that has not ended
@@ -54,6 +53,16 @@ class Collected:
 
 
 @dataclass(frozen=True)
+class _Candidate:
+    """What may be deleted."""
+
+    path: Path
+    why: str
+    always: bool = False  # even within the budget
+    artifact: Path | None = None  # to which it belongs, or which it is; nobody may be building that
+
+
+@dataclass(frozen=True)
 class _Run:
     """A run with the keys of the data that it used."""
 
@@ -71,11 +80,12 @@ def collect(store: Store, budget: int, *, keep_runs: int, dry_run: bool = False)
     for why in problems.values():
         log.warning("%s; until then all streams and events are kept, as that run may need them", why)
     removed = []
-    newest_first = sorted(runs.values(), key=lambda run: -run.last)
-    for item, always in _candidates(store, newest_first, keep_runs, data=not problems):
-        if now <= budget and not always:
+    oldest_first = sorted(runs.values(), key=lambda run: run.last)
+    for one in _candidates(store, oldest_first, keep_runs, data=not problems):
+        if now <= budget and not one.always:
             continue
-        if dry_run or _remove(item):
+        item = Item(one.path, size_of(one.path), one.why)
+        if _remove(one, dry_run=dry_run):
             removed.append(item)
             now -= item.bytes
     return Collected(removed, before, now if dry_run else size_of(store.root), list(problems.values()))
@@ -107,42 +117,46 @@ def size_of(path: Path) -> int:
     return total
 
 
-def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: bool) -> Iterator[tuple[Item, bool]]:
-    """Yields (item that may be deleted, True if it is deleted even within the budget), in order.
-
-    runs: newest first. data: False keeps all streams and events.
-    """
+def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: bool) -> Iterator[_Candidate]:
+    """Yields what may be deleted, in order. runs: oldest first. data: False keeps all streams and events."""
     yield from _leftovers(store.root / "data")
-    for run in (one.path for one in runs if one.is_over):
-        for path in sorted(p for name in _WORK for p in run.glob(f"**/{name}") if p.is_dir()):
-            yield Item(path, size_of(path), "working files of a run that ended"), False
+    for run in runs:
+        for path in sorted(p for place in _WORK for p in run.path.glob(place)) if run.is_over else ():
+            yield _Candidate(path, "working files of a run that ended")
     logs = _changed((store.root / _SPARK_EVENTS).glob("*"))
     for path in sorted(logs, key=logs.__getitem__):
         if time.time() - logs[path] > _EVENTS_S:
-            yield Item(path, size_of(path), "Spark's event log"), False
-    kept, used = _used(runs, keep_runs)
-    for kind in _DATA if data else ():
+            yield _Candidate(path, "Spark's event log")
+    kept = {key for run in _keeping(runs, keep_runs) for key in run.keys}
+    used = {key: run.last for run in runs for key in run.keys}  # by several: the newest, which comes last
+    for kind in ("stream", "events") if data else ():
         built_at = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
         for path in sorted(built_at, key=lambda p: max(used.get(p.name, 0.0), built_at[p])):
             if path.name not in kept and _can_be_made_again(store, path):
-                yield Item(path, size_of(path), f"{kind}, can be made again"), False
+                # a builder's folder has a manifest, too, just before it gets its name
+                yield _Candidate(path, f"{kind}, can be made again", artifact=path.with_suffix(""))
 
 
-def _leftovers(data: Path) -> Iterator[tuple[Item, bool]]:
+def _keeping(runs: Sequence[_Run], keep_runs: int) -> Iterator[_Run]:
+    """Yields runs that keep their data: the newest of each benchmark, and those that may be going on."""
+    counts: Counter[str] = Counter()
+    for run in reversed(runs):
+        counts[run.benchmark] += 1
+        if counts[run.benchmark] <= keep_runs or not run.is_over:
+            yield run
+
+
+def _leftovers(data: Path) -> Iterator[_Candidate]:
     """Yields what killed builders and collections left, in the same way."""
     for path in sorted(data.glob("*/*.tmp-*")):
-        if _unlocked(path.with_name(path.name.split(".tmp-")[0] + ".lock")):
-            yield Item(path, size_of(path), "leftover of a killed builder"), True
+        yield _Candidate(path, "leftover of a killed builder", always=True, artifact=path.with_suffix(""))
     for path in sorted(data.glob(f"*/*{KEPT}")):
-        final = path.with_name(path.name.removesuffix(KEPT))
-        if _unlocked(final.with_name(f"{final.name}.lock")):
-            yield (
-                Item(path, size_of(path), "finished pieces of what a killed builder made"),
-                (final / MANIFEST).exists(),
-            )
+        artifact = path.with_suffix("")
+        is_finished = (artifact / MANIFEST).exists()  # nobody goes on with the pieces
+        yield _Candidate(path, "finished pieces of what a killed builder made", is_finished, artifact)
     for manifest in sorted(data.glob(f"*/*/{COLLECTED}")):
         if len(os.listdir(path := manifest.parent)) > 1 and not (path / MANIFEST).exists():
-            yield Item(path, size_of(path), "leftover of a killed collection"), True
+            yield _Candidate(path, "leftover of a killed collection", always=True, artifact=path)
 
 
 def _changed(paths: Iterable[Path]) -> dict[Path, float]:
@@ -168,20 +182,6 @@ def _read(path: Path) -> _Run:
         benchmark=figures[0][1].benchmark if figures else "",
         keys=frozenset(stage.key for stage in stages if stage.key),
     )
-
-
-def _used(runs: Sequence[_Run], keep_runs: int) -> tuple[set[str], dict[str, float]]:
-    """(keys of data that must stay, a map from each key to the time of its last use)."""
-    kept: set[str] = set()
-    used: dict[str, float] = {}
-    newer: Counter[str] = Counter()
-    for run in runs:
-        newer[run.benchmark] += 1
-        if newer[run.benchmark] <= keep_runs or not run.is_over:
-            kept |= run.keys
-        for key in run.keys:
-            used[key] = max(used.get(key, 0.0), run.last)
-    return kept, used
 
 
 def _can_be_made_again(store: Store, path: Path) -> bool:
@@ -211,34 +211,33 @@ def _unchanged(mark: str) -> bool:
     return (stat.st_size, stat.st_mtime_ns) == (int(size), int(changed))
 
 
-def _unlocked(lock: Path) -> bool:
-    try:
-        with FileLock(lock, timeout=0):
-            return True
-    except (Timeout, OSError):
-        return False
+def _remove(one: _Candidate, *, dry_run: bool) -> bool:
+    """Deletes it, unless that is only tried; True if nobody was at work on it, and no data is left.
 
-
-def _remove(item: Item) -> bool:
-    """Deletes an item; True if that succeeded.
-
-    Of data the manifest stays under another name. It is renamed first, so that half-deleted data never counts as data.
+    The manifest of data stays under another name. It is renamed first, so that half-deleted data never counts as data.
     """
-    manifest, collected = item.path / MANIFEST, item.path / COLLECTED
-    half = collected.exists() and not manifest.exists()
-    if not half and not manifest.exists():
-        shutil.rmtree(item.path, ignore_errors=True) if item.path.is_dir() else item.path.unlink(missing_ok=True)
-        return not item.path.exists()
-    lock = FileLock(f"{item.path}.lock")
+    lock: AbstractContextManager[object] = nullcontext()
+    if one.artifact is not None:
+        lock = FileLock(f"{one.artifact}.lock", timeout=0)
     try:
-        with lock.acquire(timeout=0):
-            if not half:
-                os.replace(manifest, collected)
-            elif manifest.exists():  # built anew meanwhile
+        with lock:
+            if dry_run:
+                return True
+            if one.path != one.artifact:
+                return _gone(one.path)
+            if not one.always:
+                os.replace(one.path / MANIFEST, one.path / COLLECTED)
+            elif (one.path / MANIFEST).exists():  # it was built anew meanwhile
                 return False
-            for inside in item.path.iterdir():
-                if inside.name != COLLECTED:
-                    shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
-            return True
-    except (Timeout, OSError):
+            return all(_gone(inside) for inside in one.path.iterdir() if inside.name != COLLECTED)
+    except OSError:
         return False
+
+
+def _gone(path: Path) -> bool:
+    """Deletes a file or a folder; True if nothing of it is left."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+    return not path.exists()
