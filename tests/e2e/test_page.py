@@ -64,8 +64,6 @@ def show(browser: Any, page: Path, width: int, height: int = 900) -> None:
 def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks_nobody(
     browser: Any, page: Path
 ) -> None:
-    show(browser, page, 390, 844)
-    the_first_screen_answers(browser, 844)
     show(browser, page, 1400, 1000)
     drawn = browser.execute_script(
         "return [...document.querySelectorAll('.chart')]"
@@ -174,8 +172,11 @@ def test_the_nights_mark_the_one_change(browser: Any, pages: dict[str, Path]) ->
     assert [text.strip()[:3] for text in browser.execute_script(marked)] == ["+11"]
 
 
-def test_a_phone_opens_what_is_not_good_and_what_a_link_names(browser: Any, page: Path) -> None:
-    show(browser, page, 390)
+def test_a_phone_answers_on_its_first_screen_and_opens_what_is_not_good_and_what_a_link_names(
+    browser: Any, page: Path
+) -> None:
+    show(browser, page, 390, 844)
+    the_first_screen_answers(browser, 844)
     state = (
         "return [...document.querySelectorAll('.fold')].map(f => [f.closest('section').id, f.open])"
         ".filter(([id, open]) => open).map(([id]) => id)"
