@@ -209,6 +209,16 @@ everywhere = pytest.mark.parametrize(
 )
 
 
+def everywhere_with(name: str, *values: str) -> pytest.MarkDecorator:
+    """Asks a test of each value with copies of this process, and of the last one with Spark's tasks, too.
+
+    For values that make no difference to who does the work.
+    """
+    asked = [("forked", value) for value in values]
+    on_spark = pytest.param("spark", values[-1], marks=pytest.mark.spark)
+    return pytest.mark.parametrize(("workers", name), [*asked, on_spark], indirect=["workers"])
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The one Kafka broker of all tests that do not break it."""

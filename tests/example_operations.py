@@ -21,7 +21,7 @@ from streamgauge.config import Cell
 from streamgauge.stats.catch_up import HOUR_S, needed
 from streamgauge.stats.scalability import carried
 from tests.example_run import Recorder
-from tests.measure.test_scaling import WHOLE
+from tests.measure.scaled import WHOLE
 
 MIB = 2**20
 SCALING: dict[str, Any] = {

@@ -1,10 +1,11 @@
-"""Tests which stages `run --only` submits: those that must succeed before, for the scopes that are needed."""
+"""Tests which stages `run --only` submits: those that must succeed before, for the scopes that are needed.
+
+The command itself, and what it prints with --json: tests/kafka/test_topic_runs.py.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog, StageRecord
 from streamgauge.config import Benchmark, fingerprint, parse
 from streamgauge.config.sections import benchmark_model
-from tests.e2e.processes import COMMAND, write_config
 
 FILE: dict[str, Any] = {
     "name": "b",
@@ -109,18 +109,6 @@ def test_an_unknown_stage_is_one_line_with_those_that_the_benchmark_has() -> Non
         UserError, match=r"^--only: found 'turns', allowed: ingest, analyze, generate, validate, search"
     ):
         tasks(BENCHMARK, "turns")
-
-
-@pytest.mark.e2e
-@pytest.mark.timeout(180)
-def test_a_run_with_json_prints_one_object_and_tells_the_rest_on_standard_error(tmp_path: Path) -> None:
-    config = write_config(tmp_path / "small.yaml", ["{name: calm, target_percent: 0}"])
-    arguments = [str(config), "--only", "ingest", "--artifacts", str(tmp_path / "a"), "--run", "mine", "--json"]
-    done = subprocess.run([COMMAND, "run", *arguments], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    records = str(tmp_path / "a" / "runs" / "mine")
-    assert json.loads(done.stdout) == {"run": "mine", "exit_code": 0, "records": records, "page": None}
-    assert "ingest" in done.stderr
 
 
 def test_the_last_step_is_what_a_job_of_this_stage_logged_last(tmp_path: Path) -> None:

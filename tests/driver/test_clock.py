@@ -95,7 +95,7 @@ def set_after(seconds: float, clock: Settable, by_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-@pytest.mark.parametrize("by_s", [-3.0, 3.0, -3600.0])
+@pytest.mark.parametrize("by_s", [3.0, -3600.0])
 def test_a_trial_whose_clock_is_set_ends_at_once_with_that_reason(by_s: float) -> None:
     clock = Settable()
     with driver_with(clock) as drivers, set_after(1.5, clock, by_s):

@@ -1,6 +1,7 @@
 """Faults in a trial have a reason in one line, lose or double no row, and leave no process behind.
 
-One Spark with an executor of its own serves all of its trials; the last one kills it.
+One Spark with an executor of its own serves all of its trials; the last one kills it. A killed driver, which is the
+same for every engine: tests/driver/test_trial_faults.py and tests/measure/test_cell.py.
 """
 
 from __future__ import annotations
@@ -170,16 +171,6 @@ def test_a_network_that_stays_away_ends_the_trial_with_its_reason(
         run = trial(system, fleet, tmp_path / "cut", proxy.cut, seconds=60)
         assert f"driver {proxy.endpoint.address}: " in invalid(run)
         assert "refused" in invalid(run)
-    exactly_once(trial(system, fleet, tmp_path / "next", lambda: None, seconds=1.5), stream)
-
-
-def test_a_killed_driver_ends_the_trial_and_the_next_one_has_a_new_driver(
-    system: Proxied, fleet: Fleet, stream: Path, tmp_path: Path
-) -> None:
-    fleet.start()
-    [pid] = fleet.pids
-    run = trial(system, fleet, tmp_path / "killed", lambda: os.kill(pid, signal.SIGKILL), seconds=60)
-    assert invalid(run) == f"driver process 0 (pid {pid}) ended with -9: its measurements are lost"
     exactly_once(trial(system, fleet, tmp_path / "next", lambda: None, seconds=1.5), stream)
 
 

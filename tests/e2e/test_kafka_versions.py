@@ -18,7 +18,7 @@ from streamgauge.bench.measurements.search import stage as search_stage
 from streamgauge.config import Cell
 from tests.cli.test_cli import call
 from tests.e2e.test_kafka import JOB, SQL, topics
-from tests.judge.test_nightly import P50, PLAN, night_of, write_nights
+from tests.judge.nights import P50, PLAN, night_of, write_nights
 from tests.measure.benches import CELL, Bench, write_bench
 from tests.measure.conftest import _alone_and_quick
 

@@ -61,11 +61,28 @@ def show(browser: Any, page: Path, width: int, height: int = 900) -> None:
     WebDriverWait(browser, 60).until(lambda b: b.execute_script("return document.body.dataset.charts") == "drawn")
 
 
-def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks_nobody(
+def test_a_phone_answers_on_its_first_screen_and_opens_what_is_not_good_and_what_a_link_names(
     browser: Any, page: Path
 ) -> None:
     show(browser, page, 390, 844)
     the_first_screen_answers(browser, 844)
+    state = (
+        "return [...document.querySelectorAll('.fold')].map(f => [f.closest('section').id, f.open])"
+        ".filter(([id, open]) => open).map(([id]) => id)"
+    )
+    assert browser.execute_script(state) == ["verdict"], "an experiment failed"
+    cell = browser.execute_script("return document.querySelector('.part > .fold').parentElement.id")
+    browser.execute_script("location.hash = arguments[0]", cell)
+    WebDriverWait(browser, 5).until(lambda b: b.execute_script(state) == ["verdict", cell])
+    charts = f"[...document.querySelectorAll('#{cell} .fold .chart .main-svg')]"
+    WebDriverWait(browser, 5).until(
+        lambda b: b.execute_script(f"return {charts}.every(c => c.getBoundingClientRect().right <= innerWidth)")
+    )
+
+
+def test_draws_every_chart_with_its_table_without_a_word_on_the_console_and_asks_nobody(
+    browser: Any, page: Path
+) -> None:
     show(browser, page, 1400, 1000)
     drawn = browser.execute_script(
         "return [...document.querySelectorAll('.chart')]"
@@ -172,22 +189,6 @@ def test_the_nights_mark_the_one_change(browser: Any, pages: dict[str, Path]) ->
     show(browser, pages["nights"], 1280)
     marked = "return [...document.querySelectorAll('.chart .textpoint')].map(t => t.textContent)"
     assert [text.strip()[:3] for text in browser.execute_script(marked)] == ["+11"]
-
-
-def test_a_phone_opens_what_is_not_good_and_what_a_link_names(browser: Any, page: Path) -> None:
-    show(browser, page, 390)
-    state = (
-        "return [...document.querySelectorAll('.fold')].map(f => [f.closest('section').id, f.open])"
-        ".filter(([id, open]) => open).map(([id]) => id)"
-    )
-    assert browser.execute_script(state) == ["verdict"], "an experiment failed"
-    cell = browser.execute_script("return document.querySelector('.part > .fold').parentElement.id")
-    browser.execute_script("location.hash = arguments[0]", cell)
-    WebDriverWait(browser, 5).until(lambda b: b.execute_script(state) == ["verdict", cell])
-    charts = f"[...document.querySelectorAll('#{cell} .fold .chart .main-svg')]"
-    WebDriverWait(browser, 5).until(
-        lambda b: b.execute_script(f"return {charts}.every(c => c.getBoundingClientRect().right <= innerWidth)")
-    )
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -1,8 +1,12 @@
-"""The ten minutes of readers, as their pages have them: every block is typed in an empty folder with the clicks."""
+"""The ten minutes of readers, as their pages have them: every block is typed in an empty folder with the clicks.
+
+Those with a topic, within a second: tests/kafka/test_advise_page.py. The command kafka: test_kafka_command.py.
+"""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,7 @@ from tests.e2e.processes import COMMAND, free_port, start
 from tests.e2e.rest import come_up
 from tests.e2e.test_tutorial import blocks, run
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.prove, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
@@ -43,8 +47,6 @@ def test_how_long_to_wait_for_a_topic(folder: Path) -> None:
             broker.terminate()
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(1200)
 def test_a_first_night(folder: Path) -> None:
     [(_, commands)] = blocks("deploy", "A first night, in ten minutes")
     *before, last = commands.splitlines(keepends=True)
@@ -63,21 +65,23 @@ def test_a_first_night(folder: Path) -> None:
     assert {("regressions", ""), ("notify", "")} <= set(tasks)
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(1200)
-def test_a_first_gate(folder: Path) -> None:
-    (kind, file), (_, commands) = blocks("gate", "A first gate, in ten minutes")
+def of_gate(folder: Path) -> str:
+    return GateCheck.read(folder / "gate" / "gate.json").verdict
+
+
+def of_check(folder: Path) -> str:
+    return (folder / "verdict.md").read_text().splitlines()[0].removeprefix("## Release check: ")
+
+
+@pytest.mark.parametrize(
+    ("page", "first", "name", "verdict"),
+    [("gate", "gate", "job.yaml", of_gate), ("release", "check", "versions.yaml", of_check)],
+)
+def test_a_first_verdict_is_no_go(
+    folder: Path, page: str, first: str, name: str, verdict: Callable[[Path], str]
+) -> None:
+    (kind, file), (_, commands) = blocks(page, f"A first {first}, in ten minutes")
     assert kind == "yaml"
-    (folder / "job.yaml").write_text(file)
+    (folder / name).write_text(file)
     run(f"export GIT_{{AUTHOR,COMMITTER}}_{{NAME,EMAIL}}=ada\n{commands}", folder, code=1)
-    assert GateCheck.read(folder / "gate" / "gate.json").verdict == "no-go"
-
-
-@pytest.mark.prove
-@pytest.mark.timeout(1800)
-def test_a_first_check(folder: Path) -> None:
-    (kind, file), (_, command) = blocks("release", "A first check, in ten minutes")
-    assert kind == "yaml"
-    (folder / "versions.yaml").write_text(file)
-    run(command, folder, code=1)
-    assert (folder / "verdict.md").read_text().startswith("## Release check: no-go\n")
+    assert verdict(folder) == "no-go"

@@ -158,10 +158,13 @@ def test_a_run_reads_one_range_however_the_topic_grows(broker: Broker, tmp_path:
     file = tmp_path / "topic.json"
     file.write_text(json.dumps({"name": "topic", "source": keys, "experiments": [{"name": "e", "target": "source"}]}))
     command = str(Path(sys.executable).with_name("streamgauge"))
+    records = str(tmp_path / "artifacts" / "runs" / "one")
     for only in ("generate", "analyze"):
-        more = ["--artifacts", str(tmp_path / "artifacts"), "--only", only, "--run", "one"]
+        more = ["--artifacts", str(tmp_path / "artifacts"), "--only", only, "--run", "one", "--json"]
         ran = subprocess.run([command, "run", str(file), *more], capture_output=True, text=True, timeout=300)
         assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout) == {"run": "one", "exit_code": 0, "records": records, "page": None}
+        assert only in ran.stderr, "the rest is told there"
         write(broker.bootstrap, own, late_events(50, 2))
     (profile,) = (tmp_path / "artifacts").glob("data/profile/*/profile.json")
     found = Profile.read(profile)

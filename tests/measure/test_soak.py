@@ -95,7 +95,8 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
 
 
 def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
-    cell, metrics = killed_and_measured_again(bench_of(tmp_path), "soak", lambda cell: [*cell.glob("work/trial-*")])
+    bench = bench_of(tmp_path, minutes=0.1)  # long enough to be killed in; what it finds is tested above
+    cell, metrics = killed_and_measured_again(bench, "soak", lambda cell: [*cell.glob("work/trial-*")])
     assert SoakRun.read(cell / "soak.json").valid
     assert len(metrics) > 4
 

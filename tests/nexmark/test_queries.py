@@ -149,14 +149,10 @@ def test_the_rule_drops_nothing_of_ordered_events_and_some_of_disordered_ones(
     assert expectation(events.rows, logs(events, query.streams), spec, rules).late > 0
 
 
-@pytest.mark.spark
-def test_another_run_from_the_seed_gives_the_same_events_and_hashes(spark: Any, events: Events, tmp_path: Path) -> None:
+def test_another_run_from_the_seed_gives_the_same_events(events: Events, tmp_path: Path) -> None:
+    """Answers to equal events are equal, too, as those above are DuckDB's."""
     again = make_events(Store(tmp_path / "store"), wanted_stream(COUNT, SEED, DISORDER))
     assert again.rows.equals(events.rows)
-    works = {"one": events, "other": again}
-    records = [list(run_suite(spark, works[name], chosen("q5,q9,q19"), "batch", tmp_path / name)) for name in works]
-    for before, record in zip(*records, strict=True):
-        assert (record.rows, record.hash) == (before.rows, before.hash)
 
 
 @pytest.mark.spark

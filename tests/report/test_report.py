@@ -29,9 +29,10 @@ from tests.example_run import (
 from tests.report.page_reader import Page
 
 
-@pytest.fixture
-def page(store: Store, tmp_path: Path) -> Page:
-    made = benchmark(tmp_path / "source.csv")
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    place = tmp_path_factory.mktemp("page")
+    made, store = benchmark(place / "source.csv"), Store(place / "artifacts")
     record_example(store, made)
     return Page(build(made, store, RUN))
 

@@ -29,9 +29,10 @@ from tests.example_search import windows
 from tests.report.page_reader import Page
 
 
-@pytest.fixture
-def measured(store: Store, tmp_path: Path) -> Page:
-    made = benchmark(tmp_path / "source.csv", **CELLS)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    place = tmp_path_factory.mktemp("measured")
+    made, store = benchmark(place / "source.csv", **CELLS), Store(place / "artifacts")
     record_cells(record_example(store, made))
     return Page(build(made, store, RUN))
 

@@ -25,7 +25,7 @@ from streamgauge.streams.stages.generate import _header as header_of
 from streamgauge.streams.stages.generate import write_stream
 from streamgauge.streams.stages.workers import Forked
 from tests import manifests
-from tests.conftest import everywhere
+from tests.conftest import everywhere, everywhere_with
 from tests.disorder.test_duplicates import in_python
 from tests.oracle import naive
 
@@ -155,8 +155,7 @@ def test_stream_is_exact_sorted_and_the_same_however_cut(workers: Workers, tmp_p
         assert (time, line, key) == (times[seq], b"k%d,%d\n" % (seq % 7, times[seq]), f"k{seq % 7}")
 
 
-@everywhere
-@pytest.mark.parametrize("by", ["key", "partition", "all"])
+@everywhere_with("by", "all", "partition", "key")
 def test_outages_are_exact_and_the_same_however_cut(workers: Workers, tmp_path: Path, by: str) -> None:
     times, hashes, tables = sorted(times_of(2, 4_000)), set(), []
     outages = {"by": by, "spacing": "300ns", "delivery": 2, "partitions": 3 if by == "partition" else None}

@@ -17,7 +17,7 @@ from streamgauge.streams.stages import analyze, in_file, ingest
 from streamgauge.streams.stages.workers import Forked
 from streamgauge.streams.text.sample import sample
 from tests.command import Call, run
-from tests.conftest import ROOT, everywhere
+from tests.conftest import ROOT, everywhere_with
 from tests.spark.ingesting import benchmark, written
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def measured(workers: Workers, root: Path, sources: list[Path], **source: Any) -
     return profile.in_file
 
 
-@everywhere
-@pytest.mark.parametrize("order", ["file", "event_time"])
+@everywhere_with("order", "file", "event_time")
 def test_lines_and_counts(workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     monkeypatch.setattr(in_file, "_FEW", 1)  # tasks do all of it
     hint = Hint(

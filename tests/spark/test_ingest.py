@@ -18,7 +18,7 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.streams.stages import event_parts, ingest
-from tests.conftest import everywhere, unpacked
+from tests.conftest import everywhere, everywhere_with, unpacked
 from tests.spark.ingesting import bad, benchmark, rows, written
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def noisy_lines(count: int) -> list[str]:
     ]
 
 
-@everywhere
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@everywhere_with("end", "\n", "\r\n")
 def test_rows_are_the_same_however_the_source_is_cut(workers: Workers, tmp_path: Path, end: str) -> None:
     lines = noisy_lines(500)
     header = "\ufeffk,t" + end
@@ -157,8 +156,7 @@ def test_scale_takes_the_first_lines(workers: Workers, tmp_path: Path, name: str
     assert (artifact.manifest["lines"], artifact.manifest["source_lines"]) == (4, 11)
 
 
-@everywhere
-@pytest.mark.parametrize("order", ["arrival", "event_time"])
+@everywhere_with("order", "event_time", "arrival")  # in which there are nulls
 def test_another_order_is_by_column_and_seq_nulls_last_and_renumbered(
     workers: Workers, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
