@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -62,6 +62,8 @@ def linked(href: str | None) -> bool:
 
 
 Cell = str | int | float | None | Text | Spark
+#: column -> its cell in a row
+Row = Mapping[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,12 @@ class Table:
     cards: bool = False
     folded: str = ""
     kind: str = "table"
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], caption: str = "", *, cards: bool = False, folded: str = "") -> Table:
+        """Table of rows that name the column of each cell, all the same ones; without a row it has no column."""
+        columns = list(rows[0]) if rows else []
+        return cls(columns, [[row[name] for name in columns] for row in rows], caption, cards, folded)
 
     @property
     def numeric(self) -> list[bool]:

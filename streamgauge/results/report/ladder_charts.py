@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import CONFIDENCE
 from streamgauge.records.measurement import Window
-from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text
+from streamgauge.results.report.blocks import Cell, Chart, Row, State, Table, Text
 from streamgauge.results.report.charts import DASHES, GREY, INK, PALETTE, SYMBOLS, Trace, axis, figure, line
 from streamgauge.results.report.formatting import MISSING, between, count, number, share
 from streamgauge.results.report.model import estimates
@@ -142,40 +142,23 @@ def over_time(record: CellRecord) -> Chart:
 
 def processes(record: CellRecord) -> Table:
     """Table of each process's estimate and of the quantities from which it follows."""
-    rows: list[list[Cell]] = []
-    for process, one in estimates(record.search).items():
-        fixed = None if one.batch_cost_s is None else 1000 * one.batch_cost_s
-        rows.append(
-            [
-                process,
-                number(one.rate_events_per_s),
-                between((one.low, one.high)),
-                number(fixed),
-                number(1e6 * one.row_cost_s),
-                number(1e6 * one.cost.last_row_s(one.backlog_rows)),
-                count(one.cap_rows),
-                share(round(one.noise, 3)),
-                share(round(one.drift, 3)),
-                share(round(one.hiccups, 3)),
-                number(one.misfit),
-            ]
-        )
-    columns = [
-        "process",
-        "events/s",
-        "90\u202f% interval of the fit",
-        "batch cost (ms)",
-        "row cost (µs)",
-        "of the last row (µs)",
+    rows: list[Row] = [
+        {
+            "process": process,
+            "events/s": number(one.rate_events_per_s),
+            "90\u202f% interval of the fit": between((one.low, one.high)),
+            "batch cost (ms)": number(None if one.batch_cost_s is None else 1000 * one.batch_cost_s),
+            "row cost (µs)": number(1e6 * one.row_cost_s),
+            "of the last row (µs)": number(1e6 * one.cost.last_row_s(one.backlog_rows)),
+            "batch cap (rows)": count(one.cap_rows),
+            "noise of a batch": share(round(one.noise, 3)),
+            "remaining warm-up (share)": share(round(one.drift, 3)),
+            "time added by hiccups (share)": share(round(one.hiccups, 3)),
+            "misfit (errors)": number(one.misfit),
+        }
+        for process, one in estimates(record.search).items()
     ]
-    columns += [
-        "batch cap (rows)",
-        "noise of a batch",
-        "remaining warm-up (share)",
-        "time added by hiccups (share)",
-        "misfit (errors)",
-    ]
-    return Table(columns, rows, folded="Estimates of each process: costs, noise, drift")
+    return Table.of(rows, folded="Estimates of each process: costs, noise, drift")
 
 
 def _shown(record: CellRecord) -> list[_Shown]:
@@ -267,21 +250,20 @@ def _named(one: _Shown) -> str:
 
 
 def _table(windows: Sequence[_Shown]) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            one.window.process,
-            one.number,
-            one.window.purpose,
-            count(one.window.held_rows),
-            one.count,
-            count(one.rows) if one.drawn else MISSING,
-            number(one.seconds) if one.drawn else MISSING,
-            number(one.half_width) if one.drawn else MISSING,
-            number(one.at_s) if one.drawn else MISSING,
-            one.state,
-            one.left_out,
-        ]
+    rows: list[Row] = [
+        {
+            "process": one.window.process,
+            "window": one.number,
+            "purpose": one.window.purpose,
+            "rows waiting": count(one.window.held_rows),
+            "batches": one.count,
+            "rows a batch": count(one.rows) if one.drawn else MISSING,
+            "seconds a batch": number(one.seconds) if one.drawn else MISSING,
+            "± (s)": number(one.half_width) if one.drawn else MISSING,
+            "at (s)": number(one.at_s) if one.drawn else MISSING,
+            "state": one.state,
+            "why left out": one.left_out,
+        }
         for one in windows
     ]
-    columns = ["process", "window", "purpose", "rows waiting", "batches", "rows a batch", "seconds a batch", "± (s)"]
-    return Table([*columns, "at (s)", "state", "why left out"], rows)
+    return Table.of(rows)
