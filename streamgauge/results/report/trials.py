@@ -14,7 +14,7 @@ from streamgauge.records.trial import (
     SystemFigures,
     TrialResult,
 )
-from streamgauge.results.report.blocks import Cell, Chart, Table
+from streamgauge.results.report.blocks import Cell, Chart, Row, Table
 from streamgauge.results.report.charts import (
     BLUE,
     DASHES,
@@ -134,33 +134,32 @@ def batches_of(trial: TrialResult) -> list[EngineBatch]:
 
 def counted(trials: Sequence[TrialResult]) -> Table:
     """Table of each trial's events in and out, as driver and system counted them."""
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for nth, trial in enumerate(trials, 1):
-        details, observation, check = trial.details, trial.observation, trial.check or Compared(wrong=None)
+        observation, check = trial.observation, trial.check or Compared(wrong=None)
         batches = system_of(trial).get("batches")
         dropped = None if batches is None else sum(batch.get("dropped", 0) for batch in batches)
-        speed = next((driver["stream_seconds_per_second"] for driver in details.get("drivers", [])), None)
+        speed = next((driver["stream_seconds_per_second"] for driver in trial.details.get("drivers", [])), None)
         reported = check.get("reported_late", dropped)
         rows.append(
-            [
-                name_of(trial, nth),
-                number(trial.rate_events_per_s),
-                *(count(value) for value in (observation.offered, observation.taken, details.get("emitted"))),
-                count(check.get("expected_late")),
-                "unchecked" if reported is None and "reported_late" in check else count(reported),
-                check.get("late_counted") or MISSING,
-                number(speed),
-            ]
+            {
+                "trial": name_of(trial, nth),
+                "events/s": number(trial.rate_events_per_s),
+                "offered": count(observation.offered),
+                "taken": count(observation.taken),
+                "emitted": count(trial.details.get("emitted")),
+                "late expected": count(check.get("expected_late")),
+                "late reported": "unchecked" if reported is None and "reported_late" in check else count(reported),
+                "counted in": check.get("late_counted") or MISSING,
+                "stream s per s": number(speed),
+            }
         )
-    columns = ["trial", "events/s", "offered", "taken", "emitted", "late expected", "late reported", "counted in"]
-    return Table(
-        [*columns, "stream s per s"], rows, folded="Events in and out of each trial, and late drops", cards=True
-    )
+    return Table.of(rows, folded="Events in and out of each trial, and late drops", cards=True)
 
 
 def spent(trials: Sequence[TrialResult]) -> Table:
     """Table of CPU, memory, garbage collection, state, batches and clock offsets of each trial."""
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for nth, trial in enumerate(trials, 1):
         details, taken, system = trial.details, trial.observation.taken, system_of(trial)
         drivers, batches, slip = details.get("drivers", []), batches_of(trial), details.get("slip_ns")
@@ -168,38 +167,30 @@ def spent(trials: Sequence[TrialResult]) -> Table:
         driver_cpu = sum(driver["cpu_seconds"] for driver in drivers) if drivers else None
         clock = details.get("system_clock_offset_ns")
         rows.append(
-            [
-                name_of(trial, nth),
-                number(durations[(len(durations) - 1) // 2]) if durations else MISSING,
-                number(durations[-1]) if durations else MISSING,
-                count(max((b["state_rows"] for b in batches if "state_rows" in b), default=None)),
-                _mib(max((b["state_bytes"] for b in batches if "state_bytes" in b), default=system.get("state_bytes"))),
-                number(system.get("cpu_seconds")),
-                _per_event(system.get("cpu_seconds"), taken),
-                _mib(system.get("rss_bytes") or system.get("memory_bytes")),
-                number(system.get("gc_seconds")),
-                number(driver_cpu),
-                _per_event(driver_cpu, taken),
-                _mib(sum(driver["peak_memory_bytes"] for driver in drivers) or None),
-                number(_ms(slip["p99"] if slip else None)),
-                _offsets(details.get("clock_offset_ns", [])),
-                _offsets([clock] if clock else []),
-            ]
+            {
+                "trial": name_of(trial, nth),
+                "batch p50 (ms)": number(durations[(len(durations) - 1) // 2] if durations else None),
+                "batch max (ms)": number(durations[-1] if durations else None),
+                "state rows, max": count(max((b["state_rows"] for b in batches if "state_rows" in b), default=None)),
+                "state (MiB)": _mib(
+                    max((b["state_bytes"] for b in batches if "state_bytes" in b), default=system.get("state_bytes"))
+                ),
+                "system CPU (s)": number(system.get("cpu_seconds")),
+                "system CPU-µs/event": _per_event(system.get("cpu_seconds"), taken),
+                "system memory (MiB)": _mib(system.get("rss_bytes") or system.get("memory_bytes")),
+                "system GC (s)": number(system.get("gc_seconds")),
+                "driver CPU (s)": number(driver_cpu),
+                "driver CPU-µs/event": _per_event(driver_cpu, taken),
+                "driver memory (MiB)": _mib(sum(driver["peak_memory_bytes"] for driver in drivers) or None),
+                "driver slip p99 (ms)": number(_ms(slip["p99"] if slip else None)),
+                "driver's clock (ms)": _offsets(details.get("clock_offset_ns", [])),
+                "system's clock (ms)": _offsets([clock] if clock else []),
+            }
         )
-    columns = ["trial", "batch p50 (ms)", "batch max (ms)", "state rows, max", "state (MiB)"]
-    columns += [f"system {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "GC (s)")]
-    columns += [f"driver {what}" for what in ("CPU (s)", "CPU-µs/event", "memory (MiB)", "slip p99 (ms)")]
-    return _known(
-        [*columns, "driver's clock (ms)", "system's clock (ms)"],
-        rows,
-        folded="Cost of each trial: batches, state, CPU, memory",
-    )
-
-
-def _known(columns: list[str], rows: list[list[Cell]], folded: str) -> Table:
-    """Table without the columns of which no row has a figure: an engine without micro-batches has no batch."""
-    kept = [place for place in range(len(columns)) if any(row[place] not in (MISSING, None) for row in rows)]
-    return Table([columns[place] for place in kept], [[row[place] for place in kept] for row in rows], folded=folded)
+    # a column without a figure is left out: an engine without micro-batches has no batch
+    known = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
+    shown = [{name: row[name] for name in known} for row in rows]
+    return Table.of(shown, folded="Cost of each trial: batches, state, CPU, memory")
 
 
 def _per_event(cpu_seconds: float | None, events: int | None) -> str:
@@ -230,7 +221,6 @@ def split(runs: Sequence[LatencyTrial]) -> Chart:
                     "hovertemplate": f"{name}: %{{x:,.4r}} ms<extra></extra>",
                 }
             )  # fmt: skip
-    rows: list[list[Cell]] = [[of, *(number(_ms(ns.get(part))) for part in parts)] for of, ns in whole]
     y = {"type": "category", "autorange": "reversed", "automargin": True, "ticksuffix": "  ", "showgrid": False}
     return Chart(
         "Where the latency goes",
@@ -242,7 +232,7 @@ def split(runs: Sequence[LatencyTrial]) -> Chart:
             legend=_IN_ORDER,
             height=130 + 40 * len(whole),
         ),
-        _split_table(["of the rate"], rows, parts),
+        Table.of([{"of the rate": of, **_shown(ns, parts)} for of, ns in whole]),
         "Mean event-time latency of a row in parts, at fractions of the sustainable rate. Queue wait: offered until "
         + (
             "handed over. Engine: until emitted, the wait for the watermark included."
@@ -255,13 +245,11 @@ def split(runs: Sequence[LatencyTrial]) -> Chart:
 def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
     """Charts the parts of the latency as stacked areas for the highest fraction; the table has all fractions."""
     traces: list[Trace] = []
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     shown, parts = max(runs, key=lambda run: run.fraction), _parts(runs)
     for run in runs:
         points = thinned(_split_points(run))
-        for at_s, ns in points:
-            cells = (number(_ms(ns.get(part))) for part in parts)
-            rows.append([load_of(run), number(at_s), *cells])
+        rows += [{"of the rate": load_of(run), "at (s)": number(at_s), **_shown(ns, parts)} for at_s, ns in points]
         for part, (name, colour, _) in parts.items() if run is shown else ():
             y = [_ms(ns.get(part)) for _, ns in points]
             if any(value is not None for value in y):
@@ -276,7 +264,7 @@ def split_over_time(runs: Sequence[LatencyTrial]) -> Chart:
             traces, axis("seconds since the run began"), axis("mean (ms)", rangemode="tozero", tickformat=",~r"),
             showlegend=True, legend=_IN_ORDER,
         ),
-        _split_table(["of the rate", "at (s)"], rows, parts),
+        Table.of(rows),
         f"Stacked from below in the order of the legend; one point per "
         f"{'report of the engine' if _is_continuous(runs) else 'micro-batch'}.",
     )  # fmt: skip
@@ -302,8 +290,9 @@ def _parts(runs: Sequence[LatencyTrial]) -> dict[str, tuple[str, str, str]]:
     return known | {"micro_batch": ("engine", *_PARTS["micro_batch"][1:])}
 
 
-def _split_table(first: list[str], rows: list[list[Cell]], parts: dict[str, tuple[str, str, str]]) -> Table:
-    return Table([*first, *(f"{name} (ms)" for name, _, _ in parts.values())], rows)
+def _shown(ns: Split, parts: dict[str, tuple[str, str, str]]) -> Row:
+    """The cells of a latency in parts."""
+    return {f"{name} (ms)": number(_ms(ns.get(part))) for part, (name, _, _) in parts.items()}
 
 
 def _ms(ns: float | None) -> float | None:
