@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from streamgauge.bench.measurements.latency.record import LatencyRun
+from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.verdict import settled_age
 from streamgauge.results.report import trials
-from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Table, Text, attempt
+from streamgauge.results.report.blocks import Block, Cell, Chart, Hole, Row, Table, Text, attempt
 from streamgauge.results.report.charts import DASHES, PALETTE, SYMBOLS, Axis, Trace, axis, delay_axis, figure, line
 from streamgauge.results.report.formatting import MISSING, count, number
 from streamgauge.results.report.measured import answers
@@ -36,34 +37,33 @@ def _predicted(record: CellRecord) -> Table:
     """Table of the age that the model predicts at each latency run's rate, beside the measured one."""
     model = typical(record.search)
     measured = {(run.common, run.rate_events_per_s): settled_age(run.observation) for run in record.latency_trials}
-    rows: list[list[Cell]] = []
-    for run in record.latency:
-        predicted: Cell = MISSING
-        if model and model.batch_cost_s is not None:
-            age = model.age_at(run.rate_events_per_s)
-            predicted = "does not settle" if age is None else number(age)
-        settled: Cell = _validity(run) if run.doubt else Text("settled", "good")
-        rows.append(
-            [
-                load_of(run),
-                number(run.rate_events_per_s),
-                predicted,
-                number(measured.get((run.common, run.rate_events_per_s))),
-                settled,
-                run.reason,
-            ]
-        )
-    columns = ["of the rate", "events/s", "predicted age (s)", "measured age (s)", "run", "what its queues showed"]
-    caption = "Age of the oldest waiting event in the latency runs: predicted, and measured"
-    if model and model.batch_cost_s is None:  # without batches, nothing is predicted
-        columns, caption = [*columns[:2], *columns[3:]], "Age of the oldest waiting event in the latency runs"
-        rows = [[*row[:2], *row[3:]] for row in rows]
-    return Table(columns, rows, caption, cards=True)
+    is_predicted = model is None or model.batch_cost_s is not None  # without batches, nothing is
+    rows: list[Row] = [
+        {
+            "of the rate": load_of(run),
+            "events/s": number(run.rate_events_per_s),
+            **({"predicted age (s)": _age(model, run.rate_events_per_s)} if is_predicted else {}),
+            "measured age (s)": number(measured.get((run.common, run.rate_events_per_s))),
+            "run": _validity(run) if run.doubt else Text("settled", "good"),
+            "what its queues showed": run.reason,
+        }
+        for run in record.latency
+    ]
+    caption = "Age of the oldest waiting event in the latency runs"
+    return Table.of(rows, f"{caption}: predicted, and measured" if is_predicted else caption, cards=True)
+
+
+def _age(model: Estimate | None, rate: float) -> str:
+    """The age in seconds that the model predicts at a rate."""
+    if model is None:
+        return MISSING
+    age = model.age_at(rate)
+    return "does not settle" if age is None else number(age)
 
 
 def _by_percentile(runs: list[LatencyRun]) -> Chart:
     traces: list[Trace] = []
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for nth, run in enumerate(runs):
         latencies = {
             "event time": run.event_latency,
@@ -73,41 +73,30 @@ def _by_percentile(runs: list[LatencyRun]) -> Chart:
         for named, latency in latencies.items():
             if latency is None:
                 continue
-            values = [value for _, value in latency.by_name(_PERCENTILES)]
+            quantiles = {_PERCENTILES[name]: value for name, value in latency.by_name(_PERCENTILES)}
             rows.append(
-                [
-                    load_of(run),
-                    number(run.rate_events_per_s),
-                    named,
-                    *(number(value) for value in values),
-                    count(latency.count),
-                    run.doubt or "settled",
-                    _validity(run),
-                ]
+                {
+                    "of the rate": load_of(run),
+                    "events/s": number(run.rate_events_per_s),
+                    "latency": named,
+                    **{f"{name} (ms)": number(value) for name, value in quantiles.items()},
+                    "rows": count(latency.count),
+                    "verdict": run.doubt or "settled",
+                    "measurement": _validity(run),
+                }
             )
             if latency is run.event_latency:
                 traces.append(
                     line(
                         load_of(run) + ("" if run.is_sound else f" ({_validity(run).text})"),
-                        list(_PERCENTILES.values()), values, nth, mode="lines+markers",
+                        list(quantiles), list(quantiles.values()), nth, mode="lines+markers",
                         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.is_sound else 0.45,
                     )
                 )  # fmt: skip
     return Chart(
         "Event-time latency by percentile",
         figure(traces, axis("", type="category"), _latency_axis(traces), showlegend=True),
-        Table(
-            [
-                "of the rate",
-                "events/s",
-                "latency",
-                *(f"{p} (ms)" for p in _PERCENTILES.values()),
-                "rows",
-                "verdict",
-                "measurement",
-            ],
-            rows,
-        ),
+        Table.of(rows),
         "At fractions of the sustainable rate. Latency: emission time − the latest event time of the contributors. A "
         "link's share is part of each latency: the time from when a row was due until the broker had it.",
     )
@@ -135,23 +124,21 @@ def _latency_over_time(runs: list[LatencyRun]) -> Chart:
 
 def _correctness(runs: list[LatencyRun]) -> Table:
     """Table of output checks, late drops and work of the latency runs: the speed of a wrong answer does not count."""
-    rows: list[list[Cell]] = [
-        [
-            load_of(run),
-            answers(run.correct),
-            count(run.late_events),
-            number(run.stream_seconds_per_second),
-            count(run.late_drops_expected),
-            count(run.late_drops_reported),
-            run.late_drops_counted_in or MISSING,
-            count(run.emitted),
-            number(run.system_cpu_us_per_event),
-        ]
+    rows: list[Row] = [
+        {
+            "of the rate": load_of(run),
+            "output": answers(run.correct),
+            "events lost": count(run.late_events),
+            "stream s per s": number(run.stream_seconds_per_second),
+            "late expected": count(run.late_drops_expected),
+            "late reported": count(run.late_drops_reported),
+            "counted in": run.late_drops_counted_in or MISSING,
+            "rows emitted": count(run.emitted),
+            "CPU-µs/event": number(run.system_cpu_us_per_event),
+        }
         for run in runs
     ]
-    columns = ["of the rate", "output", "events lost", "stream s per s", "late expected", "late reported", "counted in"]
-    columns += ["rows emitted", "CPU-µs/event"]
-    return Table(columns, rows, "Correctness and work", cards=True)
+    return Table.of(rows, "Correctness and work", cards=True)
 
 
 def _latency_axis(traces: list[Trace]) -> Axis:
