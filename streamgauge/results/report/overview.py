@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.results.report.blocks import Block, Cell, Outcome, Section, State, Table, Text, attempt
+from streamgauge.results.report.blocks import Block, Cell, Outcome, Row, Section, State, Table, Text, attempt
 from streamgauge.results.report.degrees import comparisons, wanted
 from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
 from streamgauge.results.report.metric_names import for_people
@@ -65,22 +65,21 @@ def summary(records: Records) -> Section:
 
 
 def _experiments(streams: list[Stream]) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for stream in streams:
         e, m = stream.experiment, stream.manifest
         rows.append(
-            [
-                Text(e.name, href=f"#experiment-{e.name}"),
-                wanted(e),
-                _achieved(m) if m else Text(MISSING, "open", hint="no stream"),
-                count(m.events if m else None),
-                count(m.newly_delayed if m else None),
-                Text(m.sha256[:12], code=True, hint=m.sha256) if m else MISSING,
-                _validated(stream),
-            ]
+            {
+                "experiment": Text(e.name, href=f"#experiment-{e.name}"),
+                "target": wanted(e),
+                "achieved": _achieved(m) if m else Text(MISSING, "open", hint="no stream"),
+                "events": count(m.events if m else None),
+                "newly delayed": count(m.newly_delayed if m else None),
+                "sha256": Text(m.sha256[:12], code=True, hint=m.sha256) if m else MISSING,
+                "validation": _validated(stream),
+            }
         )
-    columns = ["experiment", "target", "achieved", "events", "newly delayed", "sha256", "validation"]
-    return Table(columns, rows, "Experiments", cards=True)
+    return Table.of(rows, "Experiments", cards=True)
 
 
 def _achieved(m: StreamManifest) -> Text:
@@ -101,26 +100,26 @@ def _validated(stream: Stream) -> Text:
 
 
 def _cells(cells: list[CellRecord]) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for record in cells:
         cell, (limit, meaning) = record.cell, limited_by(record.search)
         top = record.top_run
+        p99 = f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING
         covers = f"of {record.interval_of}".replace(" ", "\u00a0") if record.interval_of else ""
         rows.append(
-            [
-                Text(cell.experiment, href=f"#cell-{cell.name}"),
-                cell.workload,
-                cell.system,
-                _rate(record),
-                record.claim.kind if record.search else MISSING,
-                f"{between(record.interval)} {covers}".rstrip(),
-                Text(limit, hint=meaning) if limit else MISSING,
-                f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING,
-                output(record) if record.search else MISSING,
-            ]
+            {
+                "experiment": Text(cell.experiment, href=f"#cell-{cell.name}"),
+                "workload": cell.workload,
+                "system": cell.system,
+                "rate (events/s)": _rate(record),
+                "claim": record.claim.kind if record.search else MISSING,
+                "90\u202f% interval": f"{between(record.interval)} {covers}".rstrip(),
+                "limited by": Text(limit, hint=meaning) if limit else MISSING,
+                "p99 latency": p99,
+                "output": output(record) if record.search else MISSING,
+            }
         )
-    columns = ["experiment", "workload", "system", "rate (events/s)", "claim", "90\u202f% interval"]
-    return Table([*columns, "limited by", "p99 latency", "output"], rows, "Cells", cards=True)
+    return Table.of(rows, "Cells", cards=True)
 
 
 def _comparisons(records: Records) -> Table:
