@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.records.answers import Example, HardAnswer, HardBatch, HardQueries, OperatorState
-from streamgauge.results.report.blocks import Block, Cell, Chart, Section, Table, Text, attempt
+from streamgauge.results.report.blocks import Block, Cell, Chart, Row, Section, Table, Text, attempt
 from streamgauge.results.report.charts import SYMBOLS, Trace, axis, figure, line
 from streamgauge.results.report.formatting import count, number
 
@@ -45,21 +45,20 @@ def _part(record: HardQueries, nth: int) -> Section:
 
 
 def _answers(record: HardQueries) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            answer.query,
-            answer.mode,
-            Text(answer.status, "good" if answer.status == "correct" else "bad", hint=answer.why or ""),
-            count(answer.rows),
-            Text(answer.hash or "", code=True),
-            number(answer.seconds, "s"),
-            count(answer.late_drops_expected),
-            count(answer.late_drops_reported),
-        ]
+    rows: list[Row] = [
+        {
+            "query": answer.query,
+            "mode": answer.mode,
+            "status": Text(answer.status, "good" if answer.status == "correct" else "bad", hint=answer.why or ""),
+            "rows": count(answer.rows),
+            "hash": Text(answer.hash or "", code=True),
+            "time": number(answer.seconds, "s"),
+            "late, expected": count(answer.late_drops_expected),
+            "late, reported": count(answer.late_drops_reported),
+        }
         for answer in record.queries
     ]
-    columns = ["query", "mode", "status", "rows", "hash", "time", "late, expected", "late, reported"]
-    return Table(columns, rows, cards=True)
+    return Table.of(rows, cards=True)
 
 
 def _streaming(record: HardQueries) -> list[HardAnswer]:

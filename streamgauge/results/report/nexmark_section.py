@@ -12,7 +12,7 @@ from itertools import groupby
 from streamgauge.bench.answers.capabilities import HARD, SUITE, capabilities
 from streamgauge.bench.answers.systems import asked
 from streamgauge.records.answers import MODES, Ability, AnswerLine, FeatureAbility, Mode, QueryAbility
-from streamgauge.results.report.blocks import Block, Cell, Section, State, Table, Text, attempt
+from streamgauge.results.report.blocks import Block, Cell, Row, Section, State, Table, Text, attempt
 from streamgauge.results.report.degrees import out_of_order_percent
 from streamgauge.results.report.formatting import count, number
 from streamgauge.results.report.run_records import Records
@@ -119,23 +119,22 @@ def _slowest(answers: Sequence[AnswerLine]) -> Table:
 
 
 def _answers(answers: Sequence[AnswerLine], system: str, percent: float, fold: bool) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            one.query,
-            one.mode,
-            _status(one.status, one.why),
-            count(one.rows),
-            count(one.output_bytes),
-            Text((one.hash or "")[:12], code=True, hint=one.hash or ""),
-            number(one.seconds, "s"),
-            count(one.events_per_s),
-            _late(one),
-        ]
+    rows: list[Row] = [
+        {
+            "query": one.query,
+            "mode": one.mode,
+            "status": _status(one.status, one.why),
+            "rows": count(one.rows),
+            "bytes": count(one.output_bytes),
+            "hash": Text((one.hash or "")[:12], code=True, hint=one.hash or ""),
+            "time": number(one.seconds, "s"),
+            "events/s": count(one.events_per_s),
+            "late / dropped": _late(one),
+        }
         for one in answers
     ]
-    columns = ["query", "mode", "status", "rows", "bytes", "hash", "time", "events/s", "late / dropped"]
     caption = f"Answers of {system}, {percent:g}\u202f% out of order"
-    return Table(columns, rows, "" if fold else caption, cards=True, folded=caption if fold else "")
+    return Table.of(rows, "" if fold else caption, cards=True, folded=caption if fold else "")
 
 
 def _status(status: str, why: str | None) -> Text:
