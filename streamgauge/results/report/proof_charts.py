@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streamgauge.records.trial import MeasuredTrial
-from streamgauge.results.report.blocks import Cell, Chart, State, Table, Text
+from streamgauge.results.report.blocks import Chart, Row, State, Table, Text
 from streamgauge.results.report.formatting import number, share
 from streamgauge.results.report.measured import answers
 from streamgauge.results.report.run_records import CellRecord
@@ -17,21 +17,20 @@ _EXPECTED = {"below": "sustainable", "above": "unsustainable"}
 
 def table(record: CellRecord) -> Table:
     """Table of the proof trials: the rate offered, the verdict and its reason, the output."""
-    rows: list[list[Cell]] = [
-        [
-            name_of(trial, nth),
-            f"{trial.purpose} the estimate",
-            number(trial.rate_events_per_s),
-            share(round(trial.rate_events_per_s / record.rate, 2)) if record.rate else None,
-            number(trial.behind_s, "s"),
-            _verdict(trial),
-            trial.observation.invalid or trial.reason,
-            answers(trial.correct),
-        ]
+    rows: list[Row] = [
+        {
+            "trial": name_of(trial, nth),
+            "offered": f"{trial.purpose} the estimate",
+            "events/s": number(trial.rate_events_per_s),
+            "of the rate": share(round(trial.rate_events_per_s / record.rate, 2)) if record.rate else None,
+            "behind at first": number(trial.behind_s, "s"),
+            "verdict": _verdict(trial),
+            "reason": trial.observation.invalid or trial.reason,
+            "output": answers(trial.correct),
+        }
         for nth, trial in enumerate(record.trials, 1)
     ]
-    columns = ["trial", "offered", "events/s", "of the rate", "behind at first", "verdict", "reason", "output"]
-    return Table(columns, rows, "Proof trials", cards=True)
+    return Table.of(rows, "Proof trials", cards=True)
 
 
 def _verdict(trial: MeasuredTrial) -> Text:
@@ -48,8 +47,8 @@ def ages(trials: Sequence[MeasuredTrial]) -> Chart:
     return over_time(trials, _ages, title, "age (s)", since="first sample")
 
 
-def _ages(trial: MeasuredTrial) -> Iterable[tuple[float, float, list[Cell]]]:
+def _ages(trial: MeasuredTrial) -> Iterable[tuple[float, float, Row]]:
     """Yields (seconds, age, no further cells) for the samples by the clock or, without any, for those by the batch."""
     samples = trial.observation.clock or trial.observation.samples
     for sample in samples:
-        yield sample.at_s - samples[0].at_s, sample.age_s, []
+        yield sample.at_s - samples[0].at_s, sample.age_s, {}

@@ -14,7 +14,7 @@ from streamgauge.records.trial import (
     SystemFigures,
     TrialResult,
 )
-from streamgauge.results.report.blocks import Cell, Chart, Row, Table
+from streamgauge.results.report.blocks import Chart, Row, Table
 from streamgauge.results.report.charts import (
     BLUE,
     DASHES,
@@ -50,7 +50,7 @@ _PARTS = {
 _IN_ORDER = {"traceorder": "normal"}  # plotly reverses the legend of stacked traces
 _MIB = 2**20
 P = TypeVar("P")
-Points = Callable[[MeasuredTrial], Iterable[tuple[float, float, list[Cell]]]]
+Points = Callable[[MeasuredTrial], Iterable[tuple[float, float, Row]]]
 
 
 def outcome_of(trial: TrialResult) -> str:
@@ -78,16 +78,11 @@ def thinned(points: Iterable[P]) -> list[P]:
 
 
 def over_time(
-    trials: Sequence[MeasuredTrial],
-    points: Points,
-    title: str,
-    label: str,
-    more: tuple[str, ...] = (),
-    since: str = "trial began",
+    trials: Sequence[MeasuredTrial], points: Points, title: str, label: str, since: str = "trial began"
 ) -> Chart:
-    """Charts one line per proof trial. points: yields (seconds, value, further table cells) of a trial."""
+    """Charts one line per proof trial. points: yields (seconds, value, further cells of the table) of a trial."""
     traces: list[Trace] = []
-    rows: list[list[Cell]] = []
+    rows: list[Row] = []
     for nth, trial in enumerate(trials, 1):
         kept = thinned(points(trial))
         which = f"{name_of(trial, nth)}, {trial.purpose} {number(trial.rate_events_per_s)}/s"
@@ -101,7 +96,7 @@ def over_time(
                 line={"color": COLOURS[outcome_of(trial)], "width": 1.5, "dash": DASHES[(nth - 1) % len(DASHES)]},
             )
         )
-        rows += [[which, number(at), number(value), *cells] for at, value, cells in kept]
+        rows += [{"trial": which, "at (s)": number(at), label: number(value), **cells} for at, value, cells in kept]
     return Chart(
         title,
         figure(
@@ -110,21 +105,20 @@ def over_time(
             axis(label, rangemode="tozero", tickformat=",~r"),
             showlegend=True,
         ),
-        Table(["trial", "at (s)", label, *more], rows),
+        Table.of(rows),
         "One line per proof trial: green caught up, vermilion fell behind, orange not clear, grey invalid.",
     )
 
 
 def batch_durations(trials: Sequence[MeasuredTrial]) -> Chart:
-    columns = ("rows", "state rows", "state (MiB)")
-    return over_time(trials, _batch_points, "Duration of micro-batches in the proof trials", "duration (s)", columns)
+    return over_time(trials, _batch_points, "Duration of micro-batches in the proof trials", "duration (s)")
 
 
-def _batch_points(trial: MeasuredTrial) -> Iterable[tuple[float, float, list[Cell]]]:
+def _batch_points(trial: MeasuredTrial) -> Iterable[tuple[float, float, Row]]:
     start_s = next((driver["start_wall_ns"] / 1e9 for driver in trial.details.get("drivers", [])), 0.0)
     for b in batches_of(trial):
-        state: list[Cell] = [count(b.get("state_rows")), _mib(b.get("state_bytes"))]
-        yield b["at"] - start_s, b["duration_ms"] / 1000, [count(b["rows"]), *state]
+        state = {"state rows": count(b.get("state_rows")), "state (MiB)": _mib(b.get("state_bytes"))}
+        yield b["at"] - start_s, b["duration_ms"] / 1000, {"rows": count(b["rows"]), **state}
 
 
 def batches_of(trial: TrialResult) -> list[EngineBatch]:
