@@ -28,7 +28,7 @@ from streamgauge.bench.faults.strike import Strike
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
-from streamgauge.bench.measure.measured import Measured, judged
+from streamgauge.bench.measure.measured import judged
 from streamgauge.bench.measure.output_check import compared, salted, size
 from streamgauge.bench.measure.overflow import refuse_before_1970, refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
@@ -43,6 +43,7 @@ from streamgauge.config import Benchmark, Cell, System, Workload, pick
 from streamgauge.records.loss import Loss
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
+from streamgauge.records.trial import TrialResult
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")
@@ -123,7 +124,7 @@ class ReadyCell:
         self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
         until: Callable[[TrialObservation], bool] | None = None, vitals: Look | None = None,
         strike: Strike | None = None,
-    ) -> Measured:  # fmt: skip
+    ) -> TrialResult:  # fmt: skip
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
@@ -151,8 +152,9 @@ class ReadyCell:
                 )  # fmt: skip
             finally:
                 self._over()
-            telemetry.done(measured := self._judged(run, cold))
-        return measured
+            measured = self._judged(run, cold)
+            telemetry.done(run)
+            return measured
 
     def _warmed(self, token: int) -> str | None:
         """Warms a fresh system up, a second time if the first one failed; returns why it is cold, or None."""
@@ -279,7 +281,7 @@ class ReadyCell:
         bounds = Bounds.of(self.plan.replay, self.plan.search, self.settings.start_s, SETTLE_S)
         return dataclasses.replace(bounds, drain_s=max(bounds.drain_s, behind_s))
 
-    def _judged(self, run: TrialRun, cold: str | None) -> Measured:
+    def _judged(self, run: TrialRun, cold: str | None) -> TrialResult:
         stream, replay = self._streams[self._number], self.plan.replay
         memory = memory_of_each(replay.max_memory_mb, len(self._streams))  # a driver with all streams parts it
         replay = replay.model_copy(update={"max_memory_mb": memory})

@@ -21,7 +21,7 @@ from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import is_clear
 from streamgauge.config import Search
-from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
+from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Verdict, Window
 from streamgauge.records.trial import TRIALS, WINDOWS, MeasuredTrial, MeasuredWindow
 
 log = logging.getLogger("streamgauge")
@@ -193,11 +193,12 @@ class Searcher:
         seen = measured.observation
         lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)
         record = TrialRecord(
-            step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
+            step.process, step.purpose, step.rate_events_per_s, lasted,
+            Verdict(measured.outcome, measured.reason, measured.figures),
             seen.invalid is None, measured.correct, self._going.life,
         )  # fmt: skip
         line = MeasuredTrial(
-            **vars(measured.record()),
+            **vars(measured),
             **self._head(),
             trial=record,
             purpose=step.purpose,
@@ -206,7 +207,7 @@ class Searcher:
             yardstick=self._speed(),
         )
         self._keep(TRIALS, line)
-        log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
+        log.info("  %s: %s", measured.outcome, seen.invalid or measured.reason)
         return record
 
     def _head(self) -> _Head:
