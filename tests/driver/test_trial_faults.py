@@ -17,10 +17,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Answer, Server
 from streamgauge.bench.driver.system import Endpoint, TrialSetup, make_system
+from streamgauge.bench.driver.trial_request import Bounds
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.workloads import Spec
