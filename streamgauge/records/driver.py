@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NotRequired
 
 from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
@@ -110,10 +109,3 @@ class Observed(DriverSamples):
 
     reports: list[EpochReport]
     slip: Counts
-
-
-class TrialStatus(TypedDict):
-    """State of a trial that runs, for whoever watches."""
-
-    attempt: str
-    drivers: Sequence[DriverFigures]

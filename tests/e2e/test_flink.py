@@ -171,12 +171,12 @@ def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: P
             assert (found.reported_late > 0) is (name != "nexmark.q0")
 
 
-def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
+def during(action: Callable[[], None]) -> Callable[[list[dict[str, Any]]], None]:
     """Does something once, a second and a half after the trial's start."""
     done: list[float] = []
 
-    def look(seen: dict[str, Any]) -> None:
-        if seen["drivers"][0]["state"] == "started":
+    def look(seen: list[dict[str, Any]]) -> None:
+        if seen[0]["state"] == "started":
             done.append(time.monotonic())
             if done[-1] - done[0] > 1.5 and done[0] > 0:
                 done[0] = -1e9

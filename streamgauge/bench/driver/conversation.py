@@ -190,7 +190,7 @@ class Conversation:
 
     def _tell(self, status: Sequence[DriverFigures]) -> None:
         if self._request.progress is not None:
-            self._request.progress({"attempt": self._request.attempt, "drivers": status})
+            self._request.progress(status)
 
     def _check_alive(self, status: Sequence[DriverFigures]) -> None:
         self._ours(status)

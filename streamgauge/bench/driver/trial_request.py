@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +12,14 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.workloads import find
 from streamgauge.config import Replay, Search, Workload
-from streamgauge.records.driver import TrialStatus
+from streamgauge.records.driver import DriverFigures
 from streamgauge.records.measurement import TrialObservation
 
 #: events/s offered in a closed loop: more than any system takes, so that what it takes decides
 OVERLOAD = 1e8
 LONGEST_LADDER_S = 3600.0
-Progress = Callable[[TrialStatus], None]
+#: watches the status of each driver process during a run
+Watch = Callable[[Sequence[DriverFigures]], None]
 #: a context that yields other endpoints for the same drivers
 Through = Callable[[tuple[Endpoint, ...]], AbstractContextManager[tuple[Endpoint, ...]]]
 
@@ -56,7 +57,7 @@ class TrialRequest:
     marking: Marking = UNMARKED  # the columns that are ids, which have values of their own in each round
     stream: int = 0  # which one of the fleet's a trial has; a loop is told by its windows
     over: Callable[[TrialObservation], bool] | None = None  # ends a trial early, once it is true of what was seen
-    progress: Progress | None = None  # called several times a second with the status of each driver process
+    progress: Watch | None = None  # called several times a second
     through: Through = nullcontext  # yields the endpoints that the system is given instead of the fleet's own
 
     @property

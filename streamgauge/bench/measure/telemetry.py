@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from streamgauge import metrics
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.driver.trial_request import Watch
 from streamgauge.metrics.pipeline import push
-from streamgauge.records.driver import TrialStatus
+from streamgauge.records.driver import DriverFigures
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-Watch = Callable[[TrialStatus], None]
 
 
 def state(rate: float | None, offered: int, taken: int) -> None:
@@ -53,11 +53,11 @@ class Progress:
         self._rate, self._watch = rate, watch
         self._next = time.monotonic() + PROGRESS_SECONDS
 
-    def __call__(self, seen: TrialStatus) -> None:
+    def __call__(self, drivers: Sequence[DriverFigures]) -> None:
         if self._watch is not None:
-            self._watch(seen)
-        offered = sum(sum(driver["offered"]) for driver in seen["drivers"])
-        planned = sum(sum(driver["planned"]) for driver in seen["drivers"])
+            self._watch(drivers)
+        offered = sum(sum(driver["offered"]) for driver in drivers)
+        planned = sum(sum(driver["planned"]) for driver in drivers)
         if not offered:
             return
         state(self._rate, offered, planned)
