@@ -90,5 +90,5 @@ def test_latencies_of_each_span_are_kept_apart_and_what_lies_between_counts_in_n
     found = collect(replace(REQUEST, workload=WINDOWED), [seen], {}, [], spans)
     assert [one.event.count for one in found.spans] == [1 + 2, 4, 0]
     assert (found.spans[0].event.max, found.spans[1].event.max) == (2 * MS, 4 * MS)
-    assert found.outside.event.count == 3 + 5
-    assert [epoch["steady"] for epoch in found.epochs] == [True, True, False, True, False]
+    assert found.details["outside_event_latency_ns"]["count"] == 3 + 5
+    assert [epoch["steady"] for epoch in found.details["epochs"]] == [True, True, False, True, False]

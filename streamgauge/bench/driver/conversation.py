@@ -245,11 +245,11 @@ class Conversation:
         sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
         offered = sum(sum(s["offered"]) for s in seen) - sentinels
         self._details["system"], self._details["drivers"] = figures, [_kept(one) for one in seen]
-        self._details.update(collected.details())
+        self._details.update(collected.details)
         observed = observation(self._request, seen)
         invalid = _failure(seen) or self._invalid or collected.invalid  # a system fails without its driver
         observed = replace(observed, offered=offered, taken=min(offered, observed.taken), invalid=invalid)
-        steady, spans = collected.steady, collected.spans if self.spans else ()
+        steady, spans = collected.spans[0], collected.spans if self.spans else []
         return TrialRun(observed, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
 
     def _mark_cpu(self, instant: str) -> None:

@@ -48,33 +48,11 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Collected:
-    """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
+    """What drivers and system told of a trial that has ended; `invalid` says why it measures nothing."""
 
-    epochs: list[Epoch]
+    details: Details  # for the trial's record
     spans: list[Latencies]  # those asked for, or the steady part
-    outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
-    slip: Histogram
-    system_clock: tuple[int, int] | None  # offset of the system's clock to the driver's and its error bound, ns
     invalid: str | None
-
-    @property
-    def steady(self) -> Latencies:
-        return self.spans[0]
-
-    def details(self) -> Details:
-        """Returns all further figures for the trial's record."""
-        steady = [epoch for epoch in self.epochs if epoch["steady"]]
-        return {
-            "system_clock_offset_ns": self.system_clock,
-            "slip_ns": summary(self.slip),
-            "emitted": sum(epoch["rows"] for epoch in self.epochs),
-            "negative_latencies": sum(epoch["negative"] for epoch in self.epochs),
-            "epochs": self.epochs,
-            "event_latency_ns": summary(self.steady.event),
-            "processing_latency_ns": summary(self.steady.processing),
-            "outside_event_latency_ns": summary(self.outside.event),
-            "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady),
-        }
 
 
 @dataclass(frozen=True)
@@ -105,7 +83,7 @@ def collect(
     latencies are kept apart; none: the steady part.
     """
     bounds, by_watermark = request.bounds, request.by_watermark
-    slip, outside = Histogram(), Latencies()
+    slip, outside = Histogram(), Latencies()  # outside: cold batches, the drain, and windows closed by the sentinel
     spans = [Latencies() for _ in asked or (None,)]
     epochs: list[Epoch] = []
     invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
@@ -119,7 +97,7 @@ def collect(
             try:
                 begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
                 steady = (begin + round(request.settling_s * NS), end)
-                parts = _Parts(tuple(asked) or (steady,), by_watermark, spans, outside)
+                parts = _Parts(asked or (steady,), by_watermark, spans, outside)
                 epochs.append(_epoch(report, begin, parts, plans, log))
             except (ValueError, KeyError, TypeError, IndexError) as problem:
                 invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
@@ -135,7 +113,19 @@ def collect(
     compared = figures.get("check")
     if compared is None or not compared["wrong"]:
         invalid = invalid or _early(epochs)
-    return Collected(epochs, spans, outside, slip, system_clock, invalid)
+    steady_epochs = [epoch for epoch in epochs if epoch["steady"]]
+    details: Details = {
+        "system_clock_offset_ns": system_clock,
+        "slip_ns": summary(slip),
+        "emitted": sum(epoch["rows"] for epoch in epochs),
+        "negative_latencies": sum(epoch["negative"] for epoch in epochs),
+        "epochs": epochs,
+        "event_latency_ns": summary(spans[0].event),
+        "processing_latency_ns": summary(spans[0].processing),
+        "outside_event_latency_ns": summary(outside.event),
+        "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady_epochs),
+    }
+    return Collected(details, spans, invalid)
 
 
 def stepped(seen: Sequence[DriverFigures], allowed_s: float) -> str | None:
@@ -213,7 +203,7 @@ def summary(histogram: Histogram) -> Summary:
 class _Parts:
     """The parts of a trial whose latencies count, walls in ns; how answers come out in them; and all latencies."""
 
-    spans: tuple[tuple[int, int], ...]
+    spans: Sequence[tuple[int, int]]
     by_watermark: bool
     latencies: list[Latencies]
     outside: Latencies
