@@ -123,14 +123,13 @@ class ReadyCell:
 
     def trial(
         self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
-        until: Callable[[TrialObservation], bool] | None = None, vitals: Look | None = None,
-        strike: Strike | None = None,
+        until: Callable[[TrialObservation], bool] | None = None, look: Look | None = None,
     ) -> TrialResult:  # fmt: skip
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
         behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
-        vitals: looks at it. strike: a fault in the middle of it.
+        look: looks at it, such as to strike it.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -140,13 +139,13 @@ class ReadyCell:
                 # until the link has handed on the backlog, the trial tells of the link
                 return until is not None and system.handed_on() and until(so_far)
 
-            system, look = self._started(), strike or vitals
+            system = self._started()
             self._pin()
             try:
                 self._again(self.fleet.start)
                 request = dataclasses.replace(
                     self._request(token, rate, seconds, behind_s), batch_noise=batch_noise,
-                    over=over if until else None, through=strike.between if strike else nullcontext,
+                    over=over if until else None, through=look.between if isinstance(look, Strike) else nullcontext,
                     progress=Progress(rate, partial(look, system, self._work) if look else None),
                 )  # fmt: skip
                 run = run_trial(system, self.fleet, request)

@@ -67,7 +67,7 @@ def repeated(bench: ReadyCell, section: Catchup, rate: float, token: int) -> tup
     """Measures one repeat, until it was live for long enough or patience ends."""
     vitals = Vitals(EVERY_S)
     measured = bench.trial(
-        rate, section.most_s, token=token, behind_s=section.behind_s, vitals=vitals,
+        rate, section.most_s, token=token, behind_s=section.behind_s, look=vitals,
         until=partial(is_over, bound_s=bench.plan.search.max_age.seconds),
     )  # fmt: skip
     return measured, vitals

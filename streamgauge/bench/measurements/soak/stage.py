@@ -39,7 +39,7 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     vitals = Vitals(section.every_seconds)
     with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
-        measured = bench.trial(rate, section.seconds, token=token, vitals=vitals)
+        measured = bench.trial(rate, section.seconds, token=token, look=vitals)
     run = record_of(cell_run, section, measured, vitals)
     run.write(cell_run.directory / "soak.json")
     log.info("  %s", sentence_of(run))
