@@ -48,7 +48,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Collected:
-    """What drivers and system told of a trial that has ended; `invalid` says why it measures nothing."""
+    """Figures of a trial that has ended, by drivers and system; `invalid` tells why they measure nothing."""
 
     details: Details  # for the trial's record
     spans: list[Latencies]  # those asked for, or the steady part

@@ -1,4 +1,4 @@
-"""What is asked of a run of a started system, be it a trial or a loop, and the limits of waiting for it."""
+"""Says what is asked of a run of a started system, be it a trial or a loop, and how long it is waited for."""
 
 from __future__ import annotations
 
