@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.bench.driver.ceiling import ceiling
 from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.bench.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.bench.driver.marking import Marking
@@ -43,7 +42,7 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload, pick
 from streamgauge.records.loss import Loss
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
+from streamgauge.records.measurement import Limits, TrialObservation, Window
 from streamgauge.records.trial import TrialResult
 from streamgauge.streams.keys import stream_key
 
@@ -116,10 +115,6 @@ class ReadyCell:
         """The engine's declared treatment of event time, and its kind of state; None if nothing is declared."""
         semantics = self.settings.semantics or self.capabilities.semantics
         return None if semantics is None else Declared(**vars(semantics), state=self.settings.state)
-
-    def ceiling(self) -> Ceiling:
-        """Measures what the driver delivers without a system."""
-        return ceiling(self.fleet)
 
     def trial(
         self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
