@@ -29,6 +29,7 @@ from streamgauge.bench.driver.ceiling import HELD_ROWS, ceiling
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Drivers, Fleet, RemoteDrivers
 from streamgauge.bench.driver.replay import wire_schema
+from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.measure.calibrate import small_stream
@@ -47,7 +48,7 @@ def measure(drivers: Drivers, work: Path, seconds: float) -> Figures:
     known = KnownSystem(KnownSettings(name="known", engine="known"), work)
     known.start()
     workload = Workload(name="all", query="passthrough")
-    loop = ClosedLoop(known, drivers, workload, work=work, continuous=True)
+    loop = ClosedLoop(known, drivers, TrialRequest(workload, work), continuous=True)
     batches = loop.window(HELD_ROWS, lambda seen: sum(batch.seconds for batch in seen) >= seconds)
     run = loop.close()
     rows, lasted = sum(batch.rows for batch in batches), sum(batch.seconds for batch in batches)

@@ -28,10 +28,10 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.base.units import Duration
 from streamgauge.bench.measure.calibrate import bench_of, calibrate_for_real, known
 from streamgauge.bench.measure.lock import measuring
-from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.bench.search.behaviour import Behaviour
 from streamgauge.config import Search
+from streamgauge.records.trial import TrialResult
 
 Json = dict[str, Any]
 SLOW = "row by row, commits each second"
@@ -94,7 +94,7 @@ def latencies(bootstrap: str, repeats: int, seconds: float, wanted: str) -> Iter
                 yield {"kind": "latency", "delay_s": delay_s, "side": side, "figures": figures}
 
 
-def trial(system: Json, seconds: float) -> Measured:
+def trial(system: Json, seconds: float) -> TrialResult:
     """Runs one trial of a system."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as scratch, measuring("calibration") as token:
         bench = bench_of(system, PLAN, Path(scratch))

@@ -213,7 +213,7 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
     finally:
         watch.over.set()
         watch.thread.join()
-    details = measured.run.details
+    details = measured.details
     system: Json = dict(details.get("system", {}))
     check = system.get("check") or measured.check or {}
     epochs: list[Json] = [dict(epoch) for epoch in details["epochs"]]

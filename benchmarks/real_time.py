@@ -23,10 +23,11 @@ from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
 from streamgauge.bench.answers.capabilities import HARD, SUITE
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.oracle.check import check
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Nexmark, Replay, System, Workload, parse
@@ -89,9 +90,8 @@ def queries(place: Path, work: Path) -> Table:
             try:
                 Spec.of(workload, NEXMARK)
                 with Fleet(place, Replay(), tick="ns", columns=NEXMARK) as fleet:
-                    run = run_trial(
-                        system, fleet, workload, rate=2000, seconds=2, work=work / query.name, bounds=PATIENT
-                    )
+                    request = TrialRequest(workload, work / query.name, 2000, 2, PATIENT)
+                    run = run_trial(system, fleet, request)
                 table.add_row(query.name, "takes it", judged(run, place, workload, NEXMARK))
             except UserError as problem:
                 table.add_row(query.name, str(problem).partition(" in mode real-time: ")[2] or str(problem), "")
@@ -117,15 +117,8 @@ def latencies(place: Path, work: Path, rate: float, seconds: float) -> Table:
         try:
             for part, length in (("warm", 10.0), ("measured", seconds)):
                 with Fleet(place, Replay(), tick="ns", columns=columns) as fleet:
-                    run = run_trial(
-                        system,
-                        fleet,
-                        workload,
-                        rate=rate,
-                        seconds=length,
-                        work=work / f"{part}{number}",
-                        bounds=PATIENT,
-                    )
+                    request = TrialRequest(workload, work / f"{part}{number}", rate, length, PATIENT)
+                    run = run_trial(system, fleet, request)
         finally:
             system.stop()
         p50, p99 = ((run.event_latency.quantile(q) or 0) / 1e6 for q in (0.5, 0.99))

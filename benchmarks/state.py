@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.system import Adapter, make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.config import Replay, Workload
 from streamgauge.config.systems import settings_of
 
@@ -53,10 +53,9 @@ def state(system: Adapter, work: Path, keys: int) -> int:
     place = stream(work / f"stream-{keys}", keys)
     (work / f"trial-{keys}").mkdir()
     with Fleet(place, Replay(), tick="ns", columns=_COLUMNS) as fleet:
-        run = run_trial(
-            system, fleet, _WORKLOAD, rate=keys / _SECONDS, seconds=_SECONDS, work=work / f"trial-{keys}",
-            bounds=Bounds(max_slip_s=60, max_clock_offset_s=20, drain_s=120),
-        )  # fmt: skip
+        bounds = Bounds(max_slip_s=60, max_clock_offset_s=20, drain_s=120)
+        request = TrialRequest(_WORKLOAD, work / f"trial-{keys}", keys / _SECONDS, _SECONDS, bounds)
+        run = run_trial(system, fleet, request)
     if run.observation.invalid is not None:
         raise SystemExit(run.observation.invalid)
     figures: Mapping[str, Any] = run.details["system"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NotRequired
 
 from typing_extensions import TypedDict  # before Python 3.12, pydantic reads no other
@@ -19,23 +18,6 @@ class Slip(TypedDict):
     p50: int | None
     p99: int | None
     max: int | None
-
-
-class AttemptState(TypedDict):
-    """State of the trial, without its queues."""
-
-    attempt: str
-    state: str  # open, started, stopped, overflow, failed
-    hold: bool
-    behind_s: float
-    failure: str | None
-    ready: bool
-    start_wall_ns: int
-    stream: int
-    latest: int  # the latest time of all loops that were begun, in ticks
-    soon: int
-    clock_step_ns: int
-    slip_ns: Slip
 
 
 class QueuesState(TypedDict):
@@ -55,31 +37,33 @@ class QueuesState(TypedDict):
     plans_after_end: int
 
 
-class LapsState(TypedDict):
-    """Loops and ids that were offered; `out_of_order` counts events of the first loop."""
+class DriverFigures(QueuesState):
+    """Status of a driver process, as a trial's record keeps it."""
 
-    loops: int
-    lap_rows: list[int]
-    out_of_order: int
-    ids: dict[str, int]
-    round: int
-
-
-class DriverStatus(AttemptState, QueuesState, LapsState):
-    """Status of a driver process."""
-
+    attempt: str
+    state: str  # open, started, stopped, overflow, failed
+    hold: bool
+    behind_s: float
+    failure: str | None
+    ready: bool
+    start_wall_ns: int
+    stream: int
+    latest: int  # the latest time of all loops that were begun, in ticks
+    soon: int
+    clock_step_ns: int
+    slip_ns: Slip
     memory_rows: int
     wall_ns: int
     partitions: int
+    loops: int
+    lap_rows: list[int]  # of each queue, in a loop of the stream
+    out_of_order: int  # events of the first loop
+    ids: dict[str, int]
+    round: int
     stream_seconds_per_second: float
     cpu_seconds: float
     memory_bytes: int
     peak_memory_bytes: int
-
-
-class DriverFigures(DriverStatus):
-    """Status that is kept in a trial's record."""
-
     final: NotRequired[QueueSample | None]  # at the end of the offering
     refused: NotRequired[str | None]  # what was wrong with the first report that was refused
 
@@ -125,10 +109,3 @@ class Observed(DriverSamples):
 
     reports: list[EpochReport]
     slip: Counts
-
-
-class TrialStatus(TypedDict):
-    """State of a trial that runs, for whoever watches."""
-
-    attempt: str
-    drivers: Sequence[DriverFigures]

@@ -216,6 +216,12 @@ class TrialResult(Line):
     lost_at_own_speed: Loss
     details: Details
 
+    @property
+    def failure(self) -> str:
+        """Reason why it is invalid if its system failed; empty if something else did first, such as its driver."""
+        invalid, failure = self.observation.invalid or "", self.details["system"].get("failure")
+        return invalid if failure and failure in invalid else ""
+
 
 class LatencyTrial(TrialResult):
     """A line of latency-trials.jsonl: a run at a fraction of the rate, or at a rate that all cells share."""

@@ -12,9 +12,10 @@ import pytest
 
 from streamgauge.bench.driver.client import WireError
 from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.system import Adapter, TrialSetup
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.known.process import Wired, run
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Replay, Workload
@@ -75,4 +76,4 @@ def fleet(artifact: Path) -> Iterator[Fleet]:
 
 def trial(fleet: Fleet | RemoteDrivers, system: Adapter, *, rate: float, seconds: float, **more: Any) -> TrialRun:
     more = {"bounds": PATIENT, **more}
-    return run_trial(system, fleet, WORKLOAD, rate=rate, seconds=seconds, work=Path("."), **more)
+    return run_trial(system, fleet, TrialRequest(WORKLOAD, Path("."), rate, seconds, **more))

@@ -14,12 +14,12 @@ import pytest
 from streamgauge.bench.driver.clock import Clock
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import RemoteDrivers
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Server
 from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.config import Workload
 from tests.driver.conftest import COLUMNS, stream_of
 from tests.driver.in_thread import InThread
@@ -100,7 +100,7 @@ def test_a_trial_whose_clock_is_set_ends_at_once_with_that_reason(by_s: float) -
     clock = Settable()
     with driver_with(clock) as drivers, set_after(1.5, clock, by_s):
         began = time.monotonic()
-        found = run_trial(InThread(), drivers, WORKLOAD, rate=1000, seconds=20, work=Path("."), bounds=PATIENT)
+        found = run_trial(InThread(), drivers, TrialRequest(WORKLOAD, Path("."), 1000, 20, PATIENT))
         took_s = time.monotonic() - began
     assert (found.observation.invalid or "").startswith("the driver's clock was set meanwhile, by ")
     [told] = found.details["drivers"]
@@ -117,7 +117,7 @@ def enough(seconds: float) -> Callable[[object], bool]:
 def test_a_window_whose_clock_is_set_is_invalid_and_the_one_before_it_is_not(by_s: float) -> None:
     clock = Settable()
     with driver_with(clock) as drivers:
-        loop = ClosedLoop(InThread(), drivers, WORKLOAD, work=Path("."), continuous=False, bounds=PATIENT)
+        loop = ClosedLoop(InThread(), drivers, TrialRequest(WORKLOAD, Path("."), bounds=PATIENT), continuous=False)
         assert loop.window(500, enough(1.5))
         assert loop.invalid is None
         with set_after(0.5, clock, by_s):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from hypothesis import strategies as st
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver import figures
 from streamgauge.bench.driver.client import Connection, RefusedError
-from streamgauge.bench.driver.observed import Bounds, TrialRequest, collect
+from streamgauge.bench.driver.observed import collect
 from streamgauge.bench.driver.requests import Malformed, checked, parsed
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.records.rules import Operator, Rules
 from tests.driver.conftest import Serve
+from tests.driver.in_thread import WORKLOAD
 
+REQUEST = TrialRequest(WORKLOAD, Path("."), 10, 1)
 S = 10**9
 SOUND = Histogram()
 SOUND.add(np.array([5, 900, 70_000]))
@@ -94,7 +98,7 @@ def test_a_trial_whose_report_was_refused_is_invalid_even_if_the_system_goes_on(
             talk.report("a", 0, BODY | {"rows": -4})
         talk.report("a", 1, BODY)
         seen = talk.observe()
-    found = collect(TrialRequest(10, 1), Bounds(), [seen], {}, [])
+    found = collect(REQUEST, [seen], {}, [])
     assert found.invalid == "a report was refused: body.rows: found -3, allowed: a whole number from 0 on"
 
 
@@ -105,7 +109,7 @@ def test_a_latency_beyond_reason_is_told() -> None:
         "clock_step_ns": 0, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": S, "final": None,
         "refused": None, "reports": [{"epoch": 4, "body": BODY | {"processing_latency": long.to_dict()}}],
     }  # fmt: skip
-    told = str(collect(TrialRequest(10, 1), Bounds(), [seen], {}, []).invalid)
+    told = str(collect(REQUEST, [seen], {}, []).invalid)
     assert told.startswith("the report of epoch 4 is unusable: ")
     assert "found a latency of 4.612e+09 s, allowed: at most a year" in told
 
@@ -131,11 +135,11 @@ def test_any_body_is_refused_or_makes_an_epoch(body: object) -> None:
         "start_wall_ns": S, "final": None, "refused": None,
         "reports": [{"epoch": 1, "body": json.loads(json.dumps(body))}],
     }  # fmt: skip
-    found = collect(TrialRequest(10, 1), Bounds(max_clock_offset_s=1e12), [seen], {}, [])
+    found = collect(replace(REQUEST, bounds=Bounds(max_clock_offset_s=1e12)), [seen], {}, [])
     if found.invalid is not None:
         assert "before" in found.invalid or "allowed: at most a year" in found.invalid, found.invalid
-    assert [epoch["epoch"] for epoch in found.epochs] in ([1], [])
-    assert found.details()["emitted"] >= 0
+    assert [epoch["epoch"] for epoch in found.details["epochs"]] in ([1], [])
+    assert found.details["emitted"] >= 0
 
 
 RULES = Rules((Operator("window", 5, 5),), 9)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from streamgauge.base.histogram import Histogram
-from streamgauge.bench.driver.observed import Bounds, TrialRequest, collect
+from streamgauge.bench.driver.observed import collect
+from streamgauge.bench.driver.trial_request import TrialRequest
+from streamgauge.config import Workload
+from tests.driver.in_thread import WORKLOAD
 
+WINDOWED = Workload(name="windowed", query="windowed_aggregation")  # its answers wait for the watermark
+REQUEST = TrialRequest(WORKLOAD, Path("."), 10, 1)
 MS = 1_000_000
 
 
@@ -31,7 +39,7 @@ def invalid(
         "clock_step_ns": step_ns, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None,
         "refused": None, "reports": [{"epoch": 0, "body": body}],
     }  # fmt: skip
-    return collect(TrialRequest(10, 1), Bounds(), [seen], {"check": {"wrong": wrong}}, []).invalid
+    return collect(REQUEST, [seen], {"check": {"wrong": wrong}}, []).invalid
 
 
 @pytest.mark.parametrize("clock", [None, [-2 * MS, MS], [3 * MS, 0]])
@@ -79,8 +87,8 @@ def test_latencies_of_each_span_are_kept_apart_and_what_lies_between_counts_in_n
         "refused": None, "reports": reports,
     }  # fmt: skip
     spans = ((900 * MS, 2100 * MS), (3500 * MS, 4100 * MS), (6000 * MS, 7000 * MS))
-    found = collect(TrialRequest(10, 1, by_watermark=True, spans=spans), Bounds(), [seen], {}, [])
+    found = collect(replace(REQUEST, workload=WINDOWED), [seen], {}, [], spans)
     assert [one.event.count for one in found.spans] == [1 + 2, 4, 0]
     assert (found.spans[0].event.max, found.spans[1].event.max) == (2 * MS, 4 * MS)
-    assert found.outside.event.count == 3 + 5
-    assert [epoch["steady"] for epoch in found.epochs] == [True, True, False, True, False]
+    assert found.details["outside_event_latency_ns"]["count"] == 3 + 5
+    assert [epoch["steady"] for epoch in found.details["epochs"]] == [True, True, False, True, False]

@@ -17,9 +17,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.ceiling import ceiling
 from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.fleet import Drivers, RemoteDrivers, drivers
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.process import TOKEN
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.search.verdict import judge
@@ -59,7 +60,7 @@ def counted(found: Drivers, work: Path, rate: float, seconds: float) -> TrialRun
     """A trial whose every event is counted once."""
     known, workload = KnownSystem(KNOWN, work), Workload(name="w", query="passthrough")
     found.start()
-    run = run_trial(known, found, workload, rate=rate, seconds=seconds, work=work, bounds=Bounds(max_slip_s=10))
+    run = run_trial(known, found, TrialRequest(workload, work, rate, seconds, Bounds(max_slip_s=10)))
     assert run.observation.invalid is None
     assert run.observation.offered == run.details["emitted"] == round(rate * seconds)
     return run
@@ -114,10 +115,8 @@ def test_agents_serve_whatever_stream_of_their_store_the_controller_names(
         processes[1].kill()
         processes[1].wait()
         found.start()
-        lost = run_trial(
-            KnownSystem(KNOWN, tmp_path), found, Workload(name="w", query="passthrough"),
-            rate=3000, seconds=0.5, work=tmp_path,
-        )  # fmt: skip
+        request = TrialRequest(Workload(name="w", query="passthrough"), tmp_path, 3000, 0.5)
+        lost = run_trial(KnownSystem(KNOWN, tmp_path), found, request)
         assert str(lost.observation.invalid).startswith(f"driver {addresses[1]}: ")
         assert judge(lost.observation, Search()).outcome == "inconclusive"
         with by_hand(1, "--store", str(bench.store.root), "--port", addresses[1].rpartition(":")[2]):

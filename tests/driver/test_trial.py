@@ -14,6 +14,7 @@ from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.paced_loop import PacedLoop
+from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.bench.engines.known import process
 from streamgauge.bench.engines.known.process import Wired
 from streamgauge.bench.search.behaviour import Behaviour
@@ -70,15 +71,8 @@ def test_streams_take_turns_in_an_open_loop_and_each_has_its_own_latencies(artif
     pq.write_table(stream_table([1_000_000, 2_000_000]), other / "part-0.parquet")
     (other / "manifest.json").write_text(json.dumps({"files": ["part-0.parquet"], "tick": "ns", "columns": COLUMNS}))
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS, others=[other]) as fleet:
-        loop = PacedLoop(
-            InThread(Wired(interval_s=0.05)),
-            fleet,
-            WORKLOAD,
-            work=Path("."),
-            continuous=False,
-            bounds=PATIENT,
-            rate=1000,
-        )
+        request = TrialRequest(WORKLOAD, Path("."), 1000, bounds=PATIENT)
+        loop = PacedLoop(InThread(Wired(interval_s=0.05)), fleet, request, continuous=False)
         for stream in (0, 1, 1, 0):
             loop.turn(stream, 0.7)
         run = loop.close()
@@ -92,7 +86,8 @@ def test_streams_take_turns_in_an_open_loop_and_each_has_its_own_latencies(artif
 def test_a_rate_that_is_not_sustained_ends_the_turns(artifact: Path) -> None:
     slow = Wired(Behaviour(1000, batch_rows=50))
     with Fleet(artifact, Replay(queue_seconds=1), tick="ns", columns=COLUMNS) as fleet:
-        loop = PacedLoop(InThread(slow), fleet, WORKLOAD, work=Path("."), continuous=True, bounds=PATIENT, rate=5000)
+        request = TrialRequest(WORKLOAD, Path("."), 5000, bounds=PATIENT)
+        loop = PacedLoop(InThread(slow), fleet, request, continuous=True)
         loop.turn(0, 4)
         loop.turn(0, 4)
         run = loop.close()
@@ -148,7 +143,7 @@ def test_an_overloaded_system_takes_its_capacity_and_grows_older(fleet: Fleet) -
 @pytest.mark.alone
 def test_a_closed_loop_measures_what_a_batch_costs_at_each_backlog(fleet: Fleet, tmp_path: Path) -> None:
     system = InThread(Wired(Behaviour(capacity=20_000, batch_cost_s=0.05, batch_rows=4000)))
-    loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path, continuous=False)
+    loop = ClosedLoop(system, fleet, TrialRequest(WORKLOAD, tmp_path), continuous=False)
     found = {rows: loop.window(rows, lambda batches: len(batches) >= 4) for rows in (200, 2000, 8000)}
     loop.pause()
     waiting = loop.window(200, lambda batches: len(batches) >= 2)
@@ -163,7 +158,7 @@ def test_a_closed_loop_measures_what_a_batch_costs_at_each_backlog(fleet: Fleet,
 
 def test_a_closed_loop_whose_system_dies_says_so(fleet: Fleet, tmp_path: Path) -> None:
     system = InThread(Wired(Behaviour(capacity=20_000, batch_rows=1000)))
-    loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path, continuous=False)
+    loop = ClosedLoop(system, fleet, TrialRequest(WORKLOAD, tmp_path), continuous=False)
     assert loop.window(500, lambda batches: len(batches) >= 2)
     system.failure = "it is gone"
     assert loop.window(1000, lambda batches: len(batches) >= 9) == ()

@@ -17,10 +17,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Answer, Server
 from streamgauge.bench.driver.system import Endpoint, TrialSetup, make_system
+from streamgauge.bench.driver.trial_request import Bounds
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.workloads import Spec
@@ -61,8 +61,8 @@ def test_a_killed_system_makes_the_trial_invalid(artifact: Path) -> None:
     with Fleet(artifact, Replay(), tick="ns", columns=COLUMNS) as fleet:
         started: list[threading.Thread] = []
 
-        def watch(seen: dict[str, Any]) -> None:
-            if seen["drivers"][0]["state"] == "started" and not started:
+        def watch(seen: list[dict[str, Any]]) -> None:
+            if seen[0]["state"] == "started" and not started:
                 started.append(during(0.5, lambda: system.strike("kill")))
 
         found = trial(fleet, system, rate=100, seconds=60, progress=watch)
@@ -76,8 +76,8 @@ def test_a_trial_that_the_driver_limited_says_so(fleet: Fleet) -> None:
     pid = fleet.pids[0]
     stopped: list[threading.Thread] = []
 
-    def watch(seen: dict[str, Any]) -> None:
-        if seen["drivers"][0]["state"] == "started" and not stopped:
+    def watch(seen: list[dict[str, Any]]) -> None:
+        if seen[0]["state"] == "started" and not stopped:
             stopped.append(during(0.8, lambda: os.kill(pid, signal.SIGSTOP)))
             stopped.append(during(1.8, lambda: os.kill(pid, signal.SIGCONT)))
 
@@ -144,8 +144,8 @@ def test_drivers_of_another_host_serve_trial_after_trial(fleet: Fleet) -> None:
 
 
 def test_a_driver_that_another_controller_takes_makes_the_trial_invalid(fleet: Fleet) -> None:
-    def take(seen: dict[str, Any]) -> None:
-        if seen["drivers"][0]["state"] == "started":
+    def take(seen: list[dict[str, Any]]) -> None:
+        if seen[0]["state"] == "started":
             with Connection(fleet.endpoints[0]) as other:
                 other.open("somebody-else-s", 10, 1)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import Adapter
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.declared import late_rules
 from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.workloads import Spec
@@ -64,7 +64,7 @@ def dropped(system: Adapter, place: Path, work: Path, delay_s: int, rate: float)
     work.mkdir()
     with Fleet(place, Replay(), tick="ns", columns=COLUMNS) as fleet:
         bounds = Bounds(max_slip_s=60, max_clock_offset_s=20, drain_s=120)
-        run = run_trial(system, fleet, workload, rate=rate, seconds=RATE * SECONDS / rate, work=work, bounds=bounds)
+        run = run_trial(system, fleet, TrialRequest(workload, work, rate, RATE * SECONDS / rate, bounds))
     assert run.observation.invalid is None
     assert run.observation.taken == RATE * SECONDS
     table = load_stream([place / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=64, densify=1)

@@ -26,12 +26,8 @@ class DuringATrial:
     def __init__(self, action: Callable[[], object], after_s: float = 1.0) -> None:
         self._timer = threading.Timer(after_s, action)
 
-    def __call__(self, seen: dict[str, Any]) -> None:
-        if (
-            seen["drivers"][0]["state"] == "started"
-            and not self._timer.is_alive()
-            and not self._timer.finished.is_set()
-        ):
+    def __call__(self, seen: list[dict[str, Any]]) -> None:
+        if seen[0]["state"] == "started" and not self._timer.is_alive() and not self._timer.finished.is_set():
             self._timer.start()
 
     def done(self) -> None:

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.oracle.check import check
 from streamgauge.bench.workloads import Spec
@@ -50,10 +50,8 @@ def test_windows_and_late_events_are_the_oracle_s_under_its_own_rule(system: Sys
     made.start()
     try:
         with Fleet(tmp_path, Replay(), tick="ns", columns=COLUMNS) as fleet:
-            run = run_trial(
-                made, fleet, WORKLOAD, rate=5000, seconds=4.0, work=tmp_path / "trial",
-                bounds=Bounds(max_slip_s=10, drain_s=60),
-            )  # fmt: skip
+            bounds = Bounds(max_slip_s=10, drain_s=60)
+            run = run_trial(made, fleet, TrialRequest(WORKLOAD, tmp_path / "trial", 5000, 4.0, bounds))
     finally:
         made.stop()
     assert run.observation.invalid is None

@@ -24,10 +24,11 @@ import pytest
 
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import TrialSetup, make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.engines.spark.spark_system import SparkSystem
@@ -118,7 +119,7 @@ def through(system: Proxied, fleet: Fleet) -> Iterator[Proxy]:
 def trial(system: SparkSystem, fleet: Fleet, work: Path, action: Callable[[], object], seconds: float) -> TrialRun:
     fleet.start()
     during = DuringATrial(action)
-    run = run_trial(system, fleet, WORKLOAD, rate=RATE, seconds=seconds, work=work, bounds=PATIENT, progress=during)
+    run = run_trial(system, fleet, TrialRequest(WORKLOAD, work, RATE, seconds, PATIENT, progress=during))
     during.done()
     return run
 
@@ -228,13 +229,13 @@ def test_a_cut_between_controller_and_driver_ends_the_trial_and_the_next_one_is_
     with Proxy(fleet.endpoints[0]) as proxy:
         remote = RemoteDrivers((proxy.endpoint,), "ns", COLUMNS)
         cut = DuringATrial(proxy.cut, 0.5)
-        run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=60, work=tmp_path, bounds=PATIENT, progress=cut)
+        run = run_trial(known, remote, TrialRequest(WORKLOAD, tmp_path, 1000, 60, PATIENT, progress=cut))
         cut.done()
         # whoever of both notices first
         assert re.search(rf"driver {proxy.endpoint.address}: (closed the connection|.*reset|.*refused)", invalid(run))
         assert our_processes("streamgauge.bench.engines.known") == []
         proxy.mend()
-        run = run_trial(known, remote, WORKLOAD, rate=1000, seconds=0.5, work=tmp_path, bounds=PATIENT)
+        run = run_trial(known, remote, TrialRequest(WORKLOAD, tmp_path, 1000, 0.5, PATIENT))
         assert run.observation.invalid is None
         assert run.observation.offered == run.details["emitted"] == run.event_latency.count == 500
 

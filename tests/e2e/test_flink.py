@@ -19,10 +19,11 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.system import TrialSetup, make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.flink.flink_system import FlinkSystem
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.oracle.check import Check, check
@@ -74,7 +75,7 @@ def fleet(stream: Path) -> Iterator[Fleet]:
 def trial(system: FlinkSystem, fleet: Fleet, name: str, work: Path, *, seconds: float = 4.0, **more: Any) -> TrialRun:
     workload = {**WORKLOADS, "sql": SQL}[name]
     fleet.start()
-    return run_trial(system, fleet, workload, rate=5000, seconds=seconds, work=work, bounds=PATIENT, **more)
+    return run_trial(system, fleet, TrialRequest(workload, work, 5000, seconds, PATIENT, **more))
 
 
 def checked(run: TrialRun, stream: Path, name: str) -> Check:
@@ -161,9 +162,7 @@ def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: P
         for name, windows in NEXMARK_QUERIES.items():
             workload = Workload.model_validate({"name": "w", "query": name, **windows})
             spec = Spec.of(workload, columns)
-            run = run_trial(
-                flink, fleet, workload, rate=5000, seconds=3.5, work=tmp_path / name, bounds=PATIENT,
-            )  # fmt: skip
+            run = run_trial(flink, fleet, TrialRequest(workload, tmp_path / name, 5000, 3.5, PATIENT))
             assert run.observation.invalid is None
             counts = [[count - 1 for count in driver["offered"]] for driver in run.details["drivers"]]
             system, rules = run.details["system"], run.details["rules"]
@@ -174,12 +173,12 @@ def test_the_auction_s_queries_answer_as_duckdb_does(flink: Proxied, auctions: P
             assert (found.reported_late > 0) is (name != "nexmark.q0")
 
 
-def during(action: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
+def during(action: Callable[[], None]) -> Callable[[list[dict[str, Any]]], None]:
     """Does something once, a second and a half after the trial's start."""
     done: list[float] = []
 
-    def look(seen: dict[str, Any]) -> None:
-        if seen["drivers"][0]["state"] == "started":
+    def look(seen: list[dict[str, Any]]) -> None:
+        if seen[0]["state"] == "started":
             done.append(time.monotonic())
             if done[-1] - done[0] > 1.5 and done[0] > 0:
                 done[0] = -1e9

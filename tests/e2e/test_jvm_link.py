@@ -14,9 +14,10 @@ from streamgauge.bench.answers.finite_stream import make_events, wanted_stream
 from streamgauge.bench.answers.nexmark_suite import chosen
 from streamgauge.bench.answers.systems import named
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.system import Adapter, make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.engines.spark import settings
@@ -58,7 +59,7 @@ def started(work: Path, **given: Any) -> Adapter:
 
 def trial(system: Adapter, fleet: Fleet, asked: Workload, work: Path, **more: Any) -> TrialRun:
     fleet.start()
-    return run_trial(system, fleet, asked, rate=10_000, seconds=2, work=work, bounds=PATIENT, **more)
+    return run_trial(system, fleet, TrialRequest(asked, work, 10_000, 2, PATIENT, **more))
 
 
 def checked(run: TrialRun, stream: Path, asked: Workload) -> Check:

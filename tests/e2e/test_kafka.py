@@ -17,9 +17,10 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.job import following, life
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job
@@ -75,7 +76,7 @@ def jobs(bootstrap: str) -> set[int]:
 
 def trial(system: JobSystem, fleet: Fleet, work: Path, seconds: float = 1.5, **more: Any) -> TrialRun:
     work.mkdir(parents=True)
-    return run_trial(system, fleet, WORKLOAD, rate=600, seconds=seconds, work=work, bounds=BOUNDS, **more)
+    return run_trial(system, fleet, TrialRequest(WORKLOAD, work, 600, seconds, BOUNDS, **more))
 
 
 def topics(broker: Broker) -> set[str]:
@@ -107,7 +108,7 @@ def test_a_job_is_measured_from_outside_and_its_answers_are_checked(
 
         # a closed loop keeps the stream's begin, which the next trial's job takes before the first row counts
         (tmp_path / "loop").mkdir()
-        loop = ClosedLoop(system, fleet, WORKLOAD, work=tmp_path / "loop", continuous=True, bounds=BOUNDS)
+        loop = ClosedLoop(system, fleet, TrialRequest(WORKLOAD, tmp_path / "loop", bounds=BOUNDS), continuous=True)
         assert sum(batch.rows for batch in loop.window(200, lambda seen: sum(b.rows for b in seen) > 3000))
         loop.close()
         run = trial(system, fleet, tmp_path / "second")
@@ -166,7 +167,7 @@ def test_a_job_that_cannot_be_measured_is_told_in_one_line(
     bounds = Bounds(max_slip_s=20, max_clock_offset_s=20, drain_s=1)
     with started(given.model_copy(), artifact, tmp_path) as (system, fleet):
         (tmp_path / "trial").mkdir()
-        run = run_trial(system, fleet, WORKLOAD, rate=600, seconds=0.5, work=tmp_path / "trial", bounds=bounds)
+        run = run_trial(system, fleet, TrialRequest(WORKLOAD, tmp_path / "trial", 600, 0.5, bounds))
         told = run.observation.invalid or run.details["system"]["failure"]
         assert told is not None
         assert told.startswith(reason)

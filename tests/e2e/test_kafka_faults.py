@@ -50,8 +50,8 @@ class Once:
 
     thread: threading.Thread | None
 
-    def __call__(self, told: dict[str, Any]) -> None:
-        if self.thread is None and any(sum(driver["committed"]) > 300 for driver in told["drivers"]):
+    def __call__(self, told: list[dict[str, Any]]) -> None:
+        if self.thread is None and any(sum(driver["committed"]) > 300 for driver in told):
             self.thread = threading.Thread(target=self._act, daemon=True)
             self.thread.start()
 

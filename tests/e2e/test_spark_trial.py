@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.replay import load_stream, offered_rows
 from streamgauge.bench.driver.split import PARTS
 from streamgauge.bench.driver.system import make_system
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.oracle.check import check
 from streamgauge.bench.workloads import Spec
@@ -60,9 +60,8 @@ def test_the_output_of_a_trial_is_duckdbs_answer_minus_what_was_rightly_dropped(
                 workload = Workload.model_validate(
                     {"name": query, "query": query, "key": "carrier", "value": "flight", "window": "500ms"}
                 )
-                run = run_trial(
-                    system, fleet, workload, rate=600, seconds=6, work=tmp_path / query, bounds=Bounds(max_slip_s=5)
-                )
+                request = TrialRequest(workload, tmp_path / query, 600, 6, Bounds(max_slip_s=5))
+                run = run_trial(system, fleet, request)
                 assert run.observation.invalid is None
                 rows = load_stream([stream / "part-0.parquet"], "ns", COLUMNS, line=False, max_memory_mb=100, densify=1)
                 counts = [[n - 1 for n in driver["offered"]] for driver in run.details["drivers"]]

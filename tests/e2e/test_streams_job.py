@@ -17,8 +17,8 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.app.services.java_server import jars
 from streamgauge.base.arrow import replaced
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.job import comparing, life
 from streamgauge.bench.engines.job.comparing import STREAMS
 from streamgauge.bench.engines.job.job_system import JobSystem
@@ -75,10 +75,8 @@ def check(name: str, broker: Broker, late: Path, classes: str, work: Path, **ans
     with Fleet(late, Replay(partitions=3), tick="ns", columns=COLUMNS, **parts) as fleet:
         system.start()
         try:
-            run = run_trial(
-                system, fleet, Workload.model_validate(workload), rate=1000, seconds=EVENTS / 1000,
-                work=work / "trial", bounds=BOUNDS,
-            )  # fmt: skip
+            asked = Workload.model_validate(workload)
+            run = run_trial(system, fleet, TrialRequest(asked, work / "trial", 1000, EVENTS / 1000, BOUNDS))
         finally:
             system.stop()
     assert run.observation.invalid is None

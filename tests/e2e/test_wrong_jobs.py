@@ -15,8 +15,9 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.bench.driver.closed_loop import ClosedLoop
 from streamgauge.bench.driver.fleet import Fleet
 from streamgauge.bench.driver.marking import Marking
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.job import following, life
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
@@ -74,16 +75,12 @@ def measured(broker: Broker, fleet: Fleet, place: Path, fault: str, *, ids: bool
         for folder in ("loop", "trial"):
             (place / folder).mkdir()
         if fault in ("answers the warm-up alone", "remembers ids"):
-            loop = ClosedLoop(
-                system, fleet, WORKLOAD, work=place / "loop", continuous=True, bounds=BOUNDS,
-                marking=Marking(names, 2),
-            )  # fmt: skip
+            request = TrialRequest(WORKLOAD, place / "loop", bounds=BOUNDS, marking=Marking(names, 2))
+            loop = ClosedLoop(system, fleet, request, continuous=True)
             loop.window(200, lambda seen: sum(batch.rows for batch in seen) > EVENTS)
             loop.close()
-        return run_trial(
-            system, fleet, WORKLOAD, rate=RATE, seconds=0.9, work=place / "trial", bounds=BOUNDS,
-            marking=Marking(names, 4),
-        )  # fmt: skip
+        request = TrialRequest(WORKLOAD, place / "trial", RATE, 0.9, BOUNDS, marking=Marking(names, 4))
+        return run_trial(system, fleet, request)
     finally:
         system.stop()
 

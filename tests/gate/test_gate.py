@@ -78,7 +78,7 @@ def test_a_head_that_misses_the_rate_is_no_go_only_after_the_base_was_asked_agai
     @contextmanager
     def ready(benchmark: Benchmark, *_: object) -> Iterator[SimpleNamespace]:
         outcome = outcomes[(benchmark.systems[0].model_extra or {})["capacity"]]
-        answer = SimpleNamespace(verdict=SimpleNamespace(outcome=outcome), check={"wrong": None})
+        answer = SimpleNamespace(outcome=outcome, check={"wrong": None})
         yield SimpleNamespace(trial=lambda *_, **__: answer)
 
     monkeypatch.setattr(pairs, "ready", ready)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from streamgauge.app.services.broker import Broker
 from streamgauge.bench.driver.fleet import Fleet
-from streamgauge.bench.driver.observed import Bounds
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.config import Replay, Workload
@@ -38,10 +38,8 @@ def test_the_set_delay_is_what_is_left_of_a_latency_without_the_link_s_share(
         system.start()
         try:
             (tmp_path / "trial").mkdir()
-            run = run_trial(
-                system, fleet, WORKLOAD, rate=400, seconds=3, work=tmp_path / "trial",
-                bounds=Bounds(max_slip_s=20, max_clock_offset_s=20),
-            )  # fmt: skip
+            bounds = Bounds(max_slip_s=20, max_clock_offset_s=20)
+            run = run_trial(system, fleet, TrialRequest(WORKLOAD, tmp_path / "trial", 400, 3, bounds))
         finally:
             system.stop()
     figures = run.details["system"]

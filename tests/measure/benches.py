@@ -12,6 +12,9 @@ import yaml
 
 from streamgauge.catalog.artifacts import Build, Store
 from streamgauge.config import Benchmark, Cell, load
+from streamgauge.records.loss import Loss
+from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.trial import Details, TrialResult
 from streamgauge.streams.keys import stream_key
 from tests import manifests
 from tests.driver.conftest import COLUMNS, stream_table
@@ -71,3 +74,12 @@ def write_bench(
     for experiment in benchmark.experiments:
         store.made("stream", stream_key(store, benchmark, experiment), make)
     return Bench(file, benchmark, store)
+
+
+def uncompared(seen: TrialObservation, details: Details) -> TrialResult:
+    """A trial whose output was not compared, and whose verdict nobody asks for."""
+    return TrialResult(
+        rate_events_per_s=seen.rate_events_per_s, seconds=seen.seconds, outcome="inconclusive", reason="", figures={},
+        observation=seen, correct=None, check=None, dropped=None, lost_at_own_speed=Loss(0, 0, "never", ""),
+        details=details,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.bench.driver.ceiling import ceiling
-from streamgauge.bench.measure import cell, searcher
+from streamgauge.bench.measure import searcher
 from streamgauge.bench.measure.yardstick import Yardstick
 
 
@@ -19,7 +19,7 @@ def _alone_and_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(cell, "ceiling", partial(ceiling, seconds=0.2))
+    monkeypatch.setattr(searcher, "ceiling", partial(ceiling, seconds=0.2))
     monkeypatch.setattr("streamgauge.bench.driver.ceiling.HELD_ROWS", 50_000)
     monkeypatch.setattr(searcher, "Yardstick", partial(Yardstick, units=2))
     monkeypatch.setattr(searcher, "moved", lambda *_: False)

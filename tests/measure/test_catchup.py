@@ -9,12 +9,9 @@ from typing import Any, cast
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import read_jsonl
-from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
-from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.catchup import stage
@@ -23,15 +20,14 @@ from streamgauge.bench.measurements.catchup.section import Catchup
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
-from streamgauge.records.loss import Loss
-from streamgauge.records.measurement import Sample, TrialObservation, Verdict
+from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
 from streamgauge.records.trial import Details
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from streamgauge.stats.catch_up import Needed
-from tests.measure.benches import CELL, Bench, write_bench
+from tests.measure.benches import CELL, Bench, uncompared, write_bench
 from tests.measure.killed import killed_and_measured_again
 
 
@@ -243,9 +239,7 @@ def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_other
     died, gone = "the system died", "the driver failed: no memory"
     for why, failure, failed in ((died, None, False), (gone, "it lost its driver", False), (died, died, True)):
         seen = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid=why)
-        run = TrialRun(seen, {"system": {"failure": failure}}, Histogram(), Histogram())
-        measured = Measured(seen, Verdict("inconclusive", ""), run, None, cast(Loss, None))
-        repeat = stage.repeat_of(measured, 1.0)
+        repeat = stage.repeat_of(uncompared(seen, {"system": {"failure": failure}}), 1.0)
         assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, why)
         assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
 

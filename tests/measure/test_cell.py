@@ -17,16 +17,17 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.engines.known.settings import KnownSettings
 from streamgauge.bench.measure.cell import ReadyCell, ready
-from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.bench.search.steps import Hold
 from streamgauge.bench.search.verdict import is_clear, judge
 from streamgauge.config import Cell, load
 from streamgauge.records.measurement import Window
-from streamgauge.records.trial import TrialResult
+from streamgauge.records.trial import Details, TrialResult
 from tests.measure.benches import CELL, Bench, write_bench
 
 
@@ -71,12 +72,12 @@ def cell(bench: Bench, tmp_path: Path) -> Iterator[ReadyCell]:
     assert children("streamgauge.bench.driver") == children(KNOWN) == []
 
 
-def counted_once(measured: Measured, events: int) -> None:
-    details = measured.run.details
+def counted_once(measured: TrialResult, events: int) -> None:
+    details = measured.details
     assert measured.observation.invalid is None
     assert measured.observation.offered == measured.observation.taken == details["emitted"] == events
     apart = details["outside_event_latency_ns"]["count"]
-    assert measured.run.event_latency.count + apart == details["system"]["rows"] - 1 == events  # and a sentinel
+    assert details["event_latency_ns"]["count"] + apart == details["system"]["rows"] - 1 == events  # and a sentinel
 
 
 def test_a_fresh_system_warms_up_and_a_warm_one_does_not(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_what_ran_and_does_not_start_again_is_an_outage_and_no_mistake(tmp_path:
     assert Once.starts == [True, False, False]
 
 
-def trial_with_a_kill(cell: ReadyCell, module: str) -> Measured:
+def trial_with_a_kill(cell: ReadyCell, module: str) -> TrialResult:
     def kill() -> None:
         while not children(KNOWN):
             time.sleep(0.05)
@@ -145,14 +146,14 @@ def test_whatever_is_killed_the_trial_is_invalid_and_the_next_one_whole(
     cell: ReadyCell, module: str, reason: str
 ) -> None:
     killed = trial_with_a_kill(cell, module)
-    assert killed.verdict.outcome == "inconclusive"
-    assert killed.verdict.reason == f"invalid trial: {killed.observation.invalid}"
+    assert killed.outcome == "inconclusive"
+    assert killed.reason == f"invalid trial: {killed.observation.invalid}"
     assert re.fullmatch(reason, str(killed.observation.invalid))
     counted_once(cell.trial(1000, 0.5, token=1), 500)
 
 
 def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell) -> None:
-    record = cell.trial(2000, 0.5, token=1).record()
+    record = cell.trial(2000, 0.5, token=1)
     again = json.loads(json.dumps(record.to_json()))
     assert TrialResult.of(again, "a line") == record
     assert (again["rate_events_per_s"], again["seconds"], again["correct"]) == (2000, 0.5, None)
@@ -163,36 +164,41 @@ def test_a_record_is_a_json_line_with_all_that_the_search_needs(cell: ReadyCell)
     assert not list((cell._work).glob("trial-*"))  # checkpoints are no results
 
 
+def run_of(measured: TrialResult, details: Details) -> TrialRun:
+    """The run of a trial, had it had those details."""
+    return TrialRun(measured.observation, details, Histogram(), Histogram())
+
+
 def test_what_was_not_worked_off_is_no_proof(tmp_path: Path) -> None:
     """A trial that is cut short by its patience was not checked: it may not count as sustained."""
     bench = write_bench(tmp_path, search=NO_WARMUP)
     with ready(bench.benchmark, bench.store, CELL, tmp_path / "work") as cell:
         measured = cell.trial(2000, 2, token=1)
-    assert (measured.verdict.outcome, measured.observation.invalid) == ("sustainable", None)
-    late = replace(measured.run, details={**measured.run.details, "drained": False})
-    found = cell._judged(late, None)
+    assert (measured.outcome, measured.observation.invalid) == ("sustainable", None)
+    found = cell._judged(run_of(measured, {**measured.details, "drained": False}), None)
     said = "the system did not end its work in time"
-    assert (found.verdict.outcome, found.observation.invalid) == ("inconclusive", said)
+    assert (found.outcome, found.observation.invalid) == ("inconclusive", said)
 
 
 def test_latency_of_full_queues_is_void(cell: ReadyCell) -> None:
     """The rows that wait longest in the queues were never answered, so every percentile would be too low."""
     measured = cell.trial(2000, 0.5, token=1)
     assert figures_of(1.0, measured).valid
-    full = replace(measured, observation=replace(measured.observation, overflow=True))
-    full = replace(full, verdict=judge(full.observation, cell.plan.search))
-    undrained = replace(measured, run=replace(measured.run, details={**measured.run.details, "drained": False}))
+    overflown = replace(measured.observation, overflow=True)
+    verdict = judge(overflown, cell.plan.search)
+    full = measured.model_copy(update={"observation": overflown, **vars(verdict)})
+    undrained = measured.model_copy(update={"details": {**measured.details, "drained": False}})
     for cut in (full, undrained):
         figures = figures_of(1.0, cut)
-        said = f"its last events were not answered: {cut.verdict.reason}"
-        assert (figures.valid, figures.outcome, figures.reason) == (False, cut.verdict.outcome, said)
+        said = f"its last events were not answered: {cut.reason}"
+        assert (figures.valid, figures.outcome, figures.reason) == (False, cut.outcome, said)
 
 
 def test_answers_that_did_not_come_out_in_time_are_not_called_wrong(cell: ReadyCell) -> None:
     measured = cell.trial(2000, 1, token=1)
-    system = {**measured.run.details["system"], "drained": False, "check": {"wrong": "rows are missing"}}
-    late = cell._judged(replace(measured.run, details={**measured.run.details, "system": system}), None)
-    assert (late.check, late.run.details["drained"]) == (None, False)
+    system: Any = {**measured.details["system"], "drained": False, "check": {"wrong": "rows are missing"}}
+    late = cell._judged(run_of(measured, {**measured.details, "system": system}), None)
+    assert (late.check, late.details["drained"]) == (None, False)
 
 
 @pytest.mark.parametrize("handed_on", [True, False])
@@ -231,7 +237,7 @@ def test_each_run_gives_the_named_ids_a_round_of_their_own(bench: Bench, tmp_pat
     keyed = bench.benchmark.workloads[0].model_copy(update={"key": "flight"})
     benchmark = bench.benchmark.model_copy(update={"replay": replay, "workloads": (keyed,)})
     with ready(benchmark, bench.store, CELL, tmp_path / "work") as cell:
-        found = [cell.trial(500, 0.3, token=1).run.details["drivers"][0] for _ in range(2)]
+        found = [cell.trial(500, 0.3, token=1).details["drivers"][0] for _ in range(2)]
     assert [(sorted(one["ids"]), one["round"]) for one in found] == [(["flight"], 2), (["flight"], 4)]
 
 

@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from streamgauge.bench.engines.spark.progress import joined, planned_in
 from streamgauge.bench.faults.course import Course, course
 from streamgauge.bench.faults.link import Link
 from streamgauge.bench.faults.strike import Strike
-from streamgauge.records.driver import TrialStatus
 from streamgauge.records.measurement import Sample
 
 
@@ -67,30 +66,30 @@ class _Killed:
 
 
 def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_come_up_ends_the_trial() -> None:
-    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
+    drivers: Any = [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]
     system = _Killed()
     strike = Strike("kill", 0.5)
-    strike(cast(Adapter, system), Path(), status)
+    strike(cast(Adapter, system), Path(), drivers)
     assert system.asked == ["kill", "resume", "pin"]
     assert strike.resumed_s is not None
-    Strike("rescale", 0.5)(cast(Adapter, system), Path(), status)
+    Strike("rescale", 0.5)(cast(Adapter, system), Path(), drivers)
     assert system.asked[3:] == ["rescale", "pin"]
     own = _Killed()
-    Strike("cut", 0.5, 0.01, cuts_itself=True)(cast(Adapter, own), Path(), status)
+    Strike("cut", 0.5, 0.01, cuts_itself=True)(cast(Adapter, own), Path(), drivers)
     assert own.asked == ["cut", "resume"], "it cuts and mends its own network"
     strike = Strike("restart", 0.5)
     with pytest.raises(Ended, match=r"^the fault restart was not brought about: no worker$"):
-        strike(cast(Adapter, _Killed(struck=UserError("no worker"))), Path(), status)
+        strike(cast(Adapter, _Killed(struck=UserError("no worker"))), Path(), drivers)
     assert strike.failure == "", "the system has not failed"
     for problem in (UserError("no port"), OSError(98, "Address already in use")):
         strike = Strike("kill", 0.5)
         with pytest.raises(Ended, match=r"^it did not go on after the fault kill: .*(no port|in use)$") as ended:
-            strike(cast(Adapter, _Killed(problem)), Path(), status)
+            strike(cast(Adapter, _Killed(problem)), Path(), drivers)
         assert strike.failure == str(ended.value)
         assert strike.struck_s is not None
     for strike in (Strike("rescale", 0.5), Strike("cut", 0.5, 0.01, cuts_itself=True)):
         with pytest.raises(Ended) as ended:
-            strike(cast(Adapter, _Killed(NotStruck("exit 3"))), Path(), status)
+            strike(cast(Adapter, _Killed(NotStruck("exit 3"))), Path(), drivers)
         assert str(ended.value) == f"the fault {strike.fault} was not brought about: exit 3"
         assert (strike.missed, strike.failure, strike.struck_s) == (str(ended.value), "", None)
 
@@ -101,9 +100,9 @@ def test_a_fault_counts_from_its_begin_and_what_is_taken_until_it_is_over_is_of_
             super().strike(fault)
             time.sleep(0.3)
 
-    status = cast(TrialStatus, {"drivers": [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]})
+    drivers: Any = [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]
     strike = Strike("restart", 0.5)
-    strike(cast(Adapter, Slow()), Path(), status)
+    strike(cast(Adapter, Slow()), Path(), drivers)
     assert strike.struck_s is not None
     assert 0.3 <= strike.away_s - strike.struck_s < 0.6
 

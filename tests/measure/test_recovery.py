@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from streamgauge.app.airflow import summary
 from streamgauge.base.errors import UserError
-from streamgauge.base.histogram import Histogram
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.units import Duration
-from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.system import Capabilities
 from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure, settings_hash
-from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measurements import LONGEST, USUAL, Pace
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
 from streamgauge.bench.measurements.recovery.section import Recovery
@@ -37,15 +34,14 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
-from streamgauge.records.loss import Loss
-from streamgauge.records.measurement import Sample, TrialObservation, Verdict
+from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared, Details, Differing
+from streamgauge.records.trial import Compared, Differing
 from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
-from tests.measure.benches import CELL, Bench, write_bench
+from tests.measure.benches import CELL, Bench, uncompared, write_bench
 from tests.measure.killed import killed_and_measured_again
 
 
@@ -253,12 +249,11 @@ def struck(failure: str | None = None, away: str = "", missed: str = "", **obser
     """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
-    details: Details = {"system": {"failure": failure}, "drivers": []}
-    run = TrialRun(replace(seen, **observed), details, Histogram(), Histogram())
+    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": []})
     strike = Strike("kill", 2.0)
     strike.struck_s, strike.resumed_s, strike.failure = None if missed else 2.0, None if away else 3.0, away
     strike.missed = missed
-    return struck_of(strike, Measured(run.observation, Verdict("inconclusive", ""), run, None, cast(Loss, None)), 1.0)
+    return struck_of(strike, trial, 1.0)
 
 
 def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures_nothing_does_not_count() -> None:

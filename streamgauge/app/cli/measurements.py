@@ -166,7 +166,7 @@ def trial(
         for number, one in enumerate(rate, 1):
             begins_s = USUAL.warm_s(benchmark) if number == 1 else 0
             with workplace.progress(f"trial at {one:g} events/s", begins_s + seconds):
-                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).record().to_json())
+                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).to_json())
             place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
             write_json(place, record)
             records.append(record)

@@ -15,7 +15,6 @@ from streamgauge.bench.compare import gate_rules
 from streamgauge.bench.compare.release_rules import sides
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure.cell import ready
-from streamgauge.bench.measure.measured import Measured
 from streamgauge.bench.measure.speed import Speed, speed
 from streamgauge.bench.measurements.latency.stage import figures_of
 from streamgauge.catalog.artifacts import Store
@@ -23,6 +22,7 @@ from streamgauge.config import Benchmark, Cell
 from streamgauge.config.gate import GATE_CPU, GATE_LATENCY, GATE_SPEED, Accepted, Gate
 from streamgauge.records.gate import GateRepetition, GateSeries
 from streamgauge.records.release import Reason, Side
+from streamgauge.records.trial import TrialResult
 
 log = logging.getLogger("streamgauge")
 REPETITIONS, RECORD = "gate.jsonl", "gate.json"
@@ -153,7 +153,7 @@ class Measuring:
         return GateRepetition.model_validate(about)
 
 
-def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, float]:
+def _values(settings: Gate, fast: Speed, trial: TrialResult | None) -> dict[str, float]:
     """The figures that count, by metric."""
     values = {GATE_SPEED: fast.events_per_s, GATE_CPU: fast.cpu_us_per_event}
     if trial is not None and GATE_LATENCY in settings.metrics:
@@ -163,14 +163,14 @@ def _values(settings: Gate, fast: Speed, trial: Measured | None) -> dict[str, fl
     return {metric: value for metric, value in values.items() if value is not None and metric in settings.metrics}
 
 
-def _answers(trial: Measured | None) -> dict[str, object]:
+def _answers(trial: TrialResult | None) -> dict[str, object]:
     """Returns the fields that tell of the answers, from a trial."""
     if trial is None:
         return {}
     wrong = trial.check["wrong"] if trial.check else None
-    unchecked = None if trial.check else trial.observation.invalid or trial.verdict.reason
+    unchecked = None if trial.check else trial.observation.invalid or trial.reason
     return {
-        "asked": True, "outcome": trial.verdict.outcome, "wrong": wrong, "compared": trial.check is not None,
+        "asked": True, "outcome": trial.outcome, "wrong": wrong, "compared": trial.check is not None,
         "unchecked": unchecked,
     }  # fmt: skip
 

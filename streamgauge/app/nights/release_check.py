@@ -209,7 +209,7 @@ class _Check:
             side=side,
             round=number,
             values={metric: value for metric, value in figures_by_metric.items() if value is not None},
-            outcome=measured.verdict.outcome,
+            outcome=measured.outcome,
             void=void,
             wrong=wrong,
             compared=measured.check is not None,

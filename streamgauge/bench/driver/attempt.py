@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.queues import Queues
 from streamgauge.bench.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.bench.driver.schedule import Schedule, schedule
-from streamgauge.records.driver import AttemptState, LapsState
+from streamgauge.records.driver import DriverFigures
 
 #: rows that a process takes in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6
@@ -85,9 +86,12 @@ class Attempt:
         loops = 1 + min(self.rate, _MOST_PER_S) // max(1, sum(self.lap_rows))
         return self.latest + int(loops) * self.replay.loop.shift
 
-    def about(self) -> AttemptState:
-        """State of the trial, without its queues."""
-        slip = self.slip
+    def status(self, memory_rows: int, memory_bytes: int, peak_memory_bytes: int) -> DriverFigures:
+        """State of the trial, its queues and its process. memory_rows: that the queues may keep."""
+        now, slip = self.clock.wall(), self.slip
+        queues = self.queues.state(now)
+        offered = list(zip(self.feeds, self.events(), strict=False))
+        cpu_s = time.process_time() if self.cpu_end_s is None else self.cpu_end_s
         return {
             "attempt": self.name,
             "state": self.state,
@@ -101,17 +105,19 @@ class Attempt:
             "soon": self.soon,
             "clock_step_ns": self.clock.stepped_ns() - self._stepped_before_ns,
             "slip_ns": {"p50": slip.quantile(0.5), "p99": slip.quantile(0.99), "max": slip.max},
-        }
-
-    def laps(self) -> LapsState:
-        """Figures of the loops and ids that were offered; `out_of_order` counts those of the first loop."""
-        offered = list(zip(self.feeds, self.events(), strict=False))
-        return {
+            "memory_rows": memory_rows,
+            "wall_ns": now,
+            "partitions": len(self.partitions),
+            **queues,
             "loops": max((feed.loops(rows) for feed, rows in offered), default=0),
             "lap_rows": list(self.lap_rows),
             "out_of_order": sum(feed.out_of_order(rows) for feed, rows in offered),
             "ids": dict(self.ids.steps),
             "round": self.marking.round,
+            "stream_seconds_per_second": self.replay.speed(self.rate / self.share),
+            "cpu_seconds": cpu_s - self.cpu_begin_s,
+            "memory_bytes": memory_bytes,
+            "peak_memory_bytes": peak_memory_bytes,
         }
 
     def observed(self) -> dict[str, object]:

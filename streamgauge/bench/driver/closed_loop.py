@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from streamgauge.bench.driver.client import WireError
-from streamgauge.bench.driver.conversation import LOOK_S, Conversation, Ended, Progress
+from streamgauge.bench.driver.conversation import LOOK_S, Conversation, Ended
 from streamgauge.bench.driver.fleet import Drivers
-from streamgauge.bench.driver.marking import UNMARKED, Marking
-from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, nearest
+from streamgauge.bench.driver.observed import TrialRun, nearest
 from streamgauge.bench.driver.replay import LARGEST
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import Adapter, TrialSetup
-from streamgauge.bench.workloads import find
-from streamgauge.config import Workload
+from streamgauge.bench.driver.system import Adapter
+from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.records.driver import DriverFigures
 from streamgauge.records.measurement import Batch
 
-#: events/s offered in a closed loop: more than any system takes, so that what it takes decides
-OVERLOAD = 1e8
-LONGEST_LADDER_S, LONGEST_WINDOW_S = 3600.0, 180.0
+LONGEST_WINDOW_S = 180.0
 #: where the stream changes: rows of the two batches that end the state before it; seconds for that without batches
 TURN_ROWS, TURN_S = 20_000, 1.0
 #: a batch has so many times the held rows only if they were held before
@@ -36,28 +30,8 @@ class ClosedLoop:
     Every window begins and ends with a hand-over, so the batch that runs when its rows change belongs to none.
     """
 
-    _closed = True  # its output is not checked
-
-    def __init__(
-        self,
-        system: Adapter,
-        fleet: Drivers,
-        workload: Workload,
-        *,
-        work: Path,
-        continuous: bool,
-        bounds: Bounds | None = None,
-        attempt: str | None = None,
-        progress: Progress | None = None,
-        marking: Marking = UNMARKED,
-        rate: float = OVERLOAD,
-    ) -> None:
-        self._talk = Conversation(system, fleet, bounds or Bounds(), attempt or uuid.uuid4().hex[:12], progress)
-        self._setup = TrialSetup(
-            self._talk.attempt, fleet.endpoints, workload, fleet.columns, fleet.tick, work, rate, marking, self._closed
-        )
-        self._request = TrialRequest(rate, LONGEST_LADDER_S, by_watermark=find(workload.query).late != "never")
-        self._continuous = continuous
+    def __init__(self, system: Adapter, fleet: Drivers, request: TrialRequest, *, continuous: bool) -> None:
+        self._talk, self._continuous = Conversation(system, fleet, request), continuous
         self._begun, self._held, self._stream = False, 0, 0
         self._first: int | None = None  # latest time of the stream's first loop, ticks
         self.invalid: str | None = None
@@ -95,7 +69,7 @@ class ClosedLoop:
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
-                self._talk.begin(self._setup, self._request, hold=rows, stream=stream)
+                self._talk.begin(hold=rows, stream=stream)
             else:
                 if stream != self._stream:
                     self._turn_to(stream, rows, longest_s)
@@ -136,7 +110,7 @@ class ClosedLoop:
 
     def close(self) -> TrialRun:
         """Ends the query whatever it is doing; its output is not checked."""
-        return self._talk.run(self._request, lambda: None, self._talk.cut)
+        return self._talk.run(lambda: None, self._talk.cut)
 
     def _watch(self, enough: Callable[[Sequence[Batch]], bool], longest_s: float, settling: int) -> tuple[Batch, ...]:
         """Returns the batches of a window; settling: number of first batches that do not count."""

@@ -14,12 +14,12 @@ from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError
 from streamgauge.bench.driver.figures import checked, seconds
 from streamgauge.bench.driver.fleet import Drivers
-from streamgauge.bench.driver.observed import Bounds, TrialRequest, TrialRun, collect, joined, observation, stepped
+from streamgauge.bench.driver.observed import TrialRun, collect, joined, observation, stepped
 from streamgauge.bench.driver.schedule import NS
-from streamgauge.bench.driver.system import Adapter, TrialSetup, rules_of
+from streamgauge.bench.driver.system import Adapter, Endpoint, TrialSetup, rules_of
+from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.bench.workloads import Spec
-from streamgauge.records.driver import DriverFigures, DriverSamples, Observed, TrialStatus
-from streamgauge.records.measurement import TrialObservation
+from streamgauge.records.driver import DriverFigures, DriverSamples, Observed
 from streamgauge.records.rules import Rules
 from streamgauge.records.trial import Details, SystemFigures
 
@@ -32,7 +32,6 @@ CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
 STRIDE_PS = 2 * PS["d"]
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
-Progress = Callable[[TrialStatus], None]
 
 
 class Ended(Exception):
@@ -46,19 +45,17 @@ class _Taken(Ended):
 class Conversation:
     """Talks to all driver processes and to the system during one trial."""
 
-    def __init__(
-        self, system: Adapter, fleet: Drivers, bounds: Bounds, attempt: str, progress: Progress | None
-    ) -> None:
-        self.attempt = attempt
-        self._system, self._fleet, self._bounds, self._progress = system, fleet, bounds, progress
+    def __init__(self, system: Adapter, fleet: Drivers, request: TrialRequest) -> None:
+        self._system, self._fleet, self._request = system, fleet, request
+        self.spans: list[tuple[int, int]] = []  # walls, ns: parts whose latencies are kept apart; none: the steady part
         self._connections: list[Connection] = []
         self._invalid: str | None = None
-        self._details: Details = {"attempt": attempt}
+        self._details: Details = {"attempt": request.attempt}
         self._rules: Rules | None = None  # of the system in the trial that has begun
         self._beyond_us = 0  # least distance from the last event to the sentinel
         self._start_ns: int | None = None  # by our clock
 
-    def run(self, request: TrialRequest, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
+    def run(self, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
         """Begins, watches and ends the trial, and collects what was seen; any failure makes the trial invalid."""
         try:
             try:
@@ -70,28 +67,37 @@ class Conversation:
         finally:
             for connection in self._connections:
                 connection.close()
-        return self._result(request, seen, figures)
+        return self._result(seen, figures)
 
-    def begin(self, setup: TrialSetup, request: TrialRequest, hold: int | None = None, stream: int = 0) -> None:
-        """Opens the queues, starts the system's query, and starts the clock once the system is ready."""
-        spec = Spec.of(setup.workload, setup.columns, whole=True)
+    def begin(self, given: tuple[Endpoint, ...] = (), *, hold: int | None = None, stream: int = 0) -> None:
+        """Opens the queues, starts the system's query, and starts the clock once the system is ready.
+
+        given: the endpoints for the system, if they are not the fleet's own. hold: rows that a closed loop keeps
+        waiting.
+        """
+        request, fleet = self._request, self._fleet
+        spec = Spec.of(request.workload, fleet.columns, whole=True)
         self._rules = rules_of(self._system, spec)
         self._beyond_us = spec.beyond_us(self._rules)
-        self._connections = [Connection(endpoint) for endpoint in self._fleet.endpoints]
+        self._connections = [Connection(endpoint) for endpoint in fleet.endpoints]
         for connection in self._connections:
             connection.open(
-                self.attempt,
+                request.attempt,
                 request.rate,
                 request.seconds,
                 hold=hold,
                 behind_s=request.behind_s,
                 beyond_us=self._beyond_us,
-                marking=setup.marking,
+                marking=request.marking,
                 stream=stream,
             )
         self._details["clock_offset_ns"] = [connection.clock_offset() for connection in self._connections]
+        setup = TrialSetup(
+            request.attempt, given or fleet.endpoints, request.workload, fleet.columns, fleet.tick, request.work,
+            request.rate, request.marking, closed=hold is not None,
+        )  # fmt: skip
         self._system.begin_trial(setup)
-        self.wait("the system was not ready", self._bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
+        self.wait("the system was not ready", request.bounds.ready_s, lambda all_: all(s["ready"] for s in all_))
         backlog = request.behind_s * request.rate / len(self._connections)
         at = time.time_ns() + START_DELAY_NS + round(backlog / PREPARED_PER_S * NS)
         for connection, (offset, _) in zip(self._connections, self._details["clock_offset_ns"], strict=True):
@@ -99,8 +105,9 @@ class Conversation:
         self._start_ns = at
         self._mark_cpu("start")
 
-    def watch(self, request: TrialRequest, over: Callable[[TrialObservation], bool] | None) -> None:
-        """Returns when the driver has offered everything, a queue overflowed, or `over` has seen enough."""
+    def watch(self) -> None:
+        """Returns when the driver has offered everything, a queue overflowed, or the request's `over` is true."""
+        request, over = self._request, self._request.over
         seen: list[DriverSamples] = []
 
         def done(all_: list[DriverFigures]) -> bool:
@@ -109,7 +116,7 @@ class Conversation:
                 since_ns = min((one["clock"][-1][0] if one["clock"] else 0 for one in seen), default=0)
                 latest = self.samples(since_ns)
                 seen = [joined(*both) for both in zip(seen, latest, strict=True)] if seen else latest
-                if over(observation(request, self._bounds, seen)):
+                if over(observation(request, seen)):
                     return True
             return all(s["finished"] for s in all_) or any(s["state"] == "overflow" for s in all_)
 
@@ -140,8 +147,7 @@ class Conversation:
         """New samples of each driver process; raises Ended when something died."""
         samples = [connection.samples(since_ns) for connection in self._connections]
         self._check_alive(samples)
-        if self._progress is not None:
-            self._progress({"attempt": self.attempt, "drivers": samples})
+        self._tell(samples)
         return samples
 
     def stop_and_drain(self) -> None:
@@ -164,8 +170,7 @@ class Conversation:
             over = time.monotonic() > deadline  # before the look: a strike may take longer than what is left
             status = self.status()
             self._check_alive(status)
-            if self._progress is not None:
-                self._progress({"attempt": self.attempt, "drivers": status})
+            self._tell(status)
             self._track_cpu()
             if done(status):
                 return True
@@ -183,16 +188,20 @@ class Conversation:
             time.sleep(LOOK_S / 2)
         return str(problem)
 
+    def _tell(self, status: Sequence[DriverFigures]) -> None:
+        if self._request.progress is not None:
+            self._request.progress(status)
+
     def _check_alive(self, status: Sequence[DriverFigures]) -> None:
         self._ours(status)
         if not self._system.alive():
             raise Ended(self._system.failure or f"the system {self._system.name} died")
-        if why := self._fleet.dead() or _failure(status) or stepped(status, self._bounds.max_clock_offset_s):
+        if why := self._fleet.dead() or _failure(status) or stepped(status, self._request.bounds.max_clock_offset_s):
             raise Ended(why)
 
     def _collect(self) -> tuple[SystemFigures, list[Observed]]:
         """The system's figures, and what each driver process saw."""
-        patience = self._bounds.end_s if self._details.get("drained") else CUT_SHORT_S
+        patience = self._request.bounds.end_s if self._details.get("drained") else CUT_SHORT_S
         figures: SystemFigures = {}
         if self._rules is not None:
             self._details["rules"] = self._rules
@@ -214,7 +223,7 @@ class Conversation:
     def _ours(self, status: Sequence[DriverFigures]) -> None:
         """Raises _Taken when a driver has another trial by now: then its answers do not concern this one."""
         for connection, one in zip(self._connections, status, strict=True):
-            if one["attempt"] != self.attempt:
+            if one["attempt"] != self._request.attempt:
                 raise _Taken(
                     f"driver {connection.endpoint.address} was given another trial in the middle of this one "
                     f"({one['attempt']}): two controllers share it"
@@ -228,18 +237,19 @@ class Conversation:
             self._details["drained"] = all(s["committed"] == s["offered"] for s in all_)
             return all(s["plans_after_end"] > 0 for s in all_) if some else self._details["drained"]
 
-        self.wait("", self._bounds.drain_s if whole else CUT_WAIT_S, done)
+        self.wait("", self._request.bounds.drain_s if whole else CUT_WAIT_S, done)
 
-    def _result(self, request: TrialRequest, seen: list[Observed], figures: SystemFigures) -> TrialRun:
-        collected = collect(request, self._bounds, seen, figures, self._details.get("clock_offset_ns", []))
+    def _result(self, seen: list[Observed], figures: SystemFigures) -> TrialRun:
+        offsets = self._details.get("clock_offset_ns", [])
+        collected = collect(self._request, seen, figures, offsets, self.spans)
         sentinels = sum(s["partitions"] for s in seen if s["state"] == "stopped")
         offered = sum(sum(s["offered"]) for s in seen) - sentinels
         self._details["system"], self._details["drivers"] = figures, [_kept(one) for one in seen]
-        self._details.update(collected.details())
-        observed = observation(request, self._bounds, seen)
+        self._details.update(collected.details)
+        observed = observation(self._request, seen)
         invalid = _failure(seen) or self._invalid or collected.invalid  # a system fails without its driver
         observed = replace(observed, offered=offered, taken=min(offered, observed.taken), invalid=invalid)
-        steady, spans = collected.steady, collected.spans if request.spans else ()
+        steady, spans = collected.spans[0], collected.spans if self.spans else []
         return TrialRun(observed, self._details, steady.event, steady.processing, tuple(one.event for one in spans))
 
     def _mark_cpu(self, instant: str) -> None:

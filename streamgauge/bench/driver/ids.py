@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Rows, flags, int64s, ints, replaced
 from streamgauge.base.errors import UserError
-from streamgauge.records.driver import LapsState
+from streamgauge.records.driver import DriverFigures
 
 #: types of columns that can be ids
 KINDS = ("string", "int64")
@@ -85,7 +85,7 @@ class Laps:
     rows: tuple[int, ...]
 
     @classmethod
-    def of(cls, status: Sequence[LapsState]) -> Laps:
+    def of(cls, status: Sequence[DriverFigures]) -> Laps:
         """Makes them of the status of each driver process of an open trial."""
         return cls(Ids(status[0]["ids"]), status[0]["round"], tuple(rows for one in status for rows in one["lap_rows"]))
 

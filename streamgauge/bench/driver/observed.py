@@ -12,7 +12,7 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.clock import worst_clock
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.split import Plans, batch_log, overall
-from streamgauge.config import Replay, Search
+from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.records.driver import DriverFigures, DriverSamples, EpochReport, Observed, QueueSample
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.trial import Details, EngineBatch, Epoch, Summary, SystemFigures
@@ -22,51 +22,16 @@ Kind = Literal["samples", "clock"]
 LONGEST_LATENCY_NS = 366 * 86_400 * NS
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Limits of a trial: how long it waits, and from when on the driver is held to be what limited it."""
-
-    ready_s: float = 120.0
-    drain_s: float = 60.0
-    end_s: float = 60.0
-    max_slip_s: float = 0.1
-    max_clock_offset_s: float = 0.1
-    settle_s: float = 0.0  # the first seconds of a trial that began with empty queues, which no verdict looks at
-
-    @classmethod
-    def of(cls, replay: Replay, search: Search, start_s: float, settle_s: float) -> Bounds:
-        """The limits that settings ask for; start_s: how much longer than usual the system may take to start."""
-        end_s, slip_s, clock_s = 2 * search.max_age.seconds, replay.max_slip.seconds, replay.max_clock_offset.seconds
-        return cls(cls.ready_s + start_s, max(cls.drain_s, end_s), max(cls.end_s, end_s), slip_s, clock_s, settle_s)
-
-
-@dataclass(frozen=True)
-class TrialRequest:
-    """Request for a trial: `rate` events/s for `seconds`, from a backlog of age `behind_s` on."""
-
-    rate: float
-    seconds: float
-    behind_s: float = 0.0
-    batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
-    by_watermark: bool = False  # an answer waits for the watermark, so the sentinel may let it out
-    spans: tuple[tuple[int, int], ...] = ()  # walls, ns: parts whose latencies are kept apart; none: the steady part
-
-    def settling_s(self, bounds: Bounds) -> float:
-        """Seconds to leave out at the begin: 0 for a trial that begins behind, at most a quarter of a short one."""
-        return 0.0 if self.behind_s else min(bounds.settle_s, self.seconds / 4)
-
-
-def observation(request: TrialRequest, bounds: Bounds, seen: Sequence[DriverSamples]) -> TrialObservation:
+def observation(request: TrialRequest, seen: Sequence[DriverSamples]) -> TrialObservation:
     """Observation of a trial for the verdict, from what each driver process has seen so far."""
-    settling = request.settling_s(bounds)
     return TrialObservation(
         request.rate,
         request.seconds,
-        _samples(seen, "samples", settling),
+        _samples(seen, "samples", request.settling_s),
         sum(sum(s["offered"]) for s in seen),
         sum(sum(s["planned"]) for s in seen),
         any(s["overflow"] for s in seen) and not any(s["hold"] for s in seen),
-        clock=_samples(seen, "clock", settling),
+        clock=_samples(seen, "clock", request.settling_s),
         behind_s=request.behind_s,
         batch_noise=request.batch_noise,
         uncommitted=any(s["overflow"] and s["uncommitted"] for s in seen),
@@ -83,33 +48,11 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Collected:
-    """Epochs and latencies of a trial; `invalid` tells why they measure nothing."""
+    """Figures of a trial that has ended, by drivers and system; `invalid` tells why they measure nothing."""
 
-    epochs: list[Epoch]
+    details: Details  # for the trial's record
     spans: list[Latencies]  # those asked for, or the steady part
-    outside: Latencies  # cold batches, the drain, and windows that the sentinel closed early
-    slip: Histogram
-    system_clock: tuple[int, int] | None  # offset of the system's clock to the driver's and its error bound, ns
     invalid: str | None
-
-    @property
-    def steady(self) -> Latencies:
-        return self.spans[0]
-
-    def details(self) -> Details:
-        """Returns all further figures for the trial's record."""
-        steady = [epoch for epoch in self.epochs if epoch["steady"]]
-        return {
-            "system_clock_offset_ns": self.system_clock,
-            "slip_ns": summary(self.slip),
-            "emitted": sum(epoch["rows"] for epoch in self.epochs),
-            "negative_latencies": sum(epoch["negative"] for epoch in self.epochs),
-            "epochs": self.epochs,
-            "event_latency_ns": summary(self.steady.event),
-            "processing_latency_ns": summary(self.steady.processing),
-            "outside_event_latency_ns": summary(self.outside.event),
-            "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady),
-        }
 
 
 @dataclass(frozen=True)
@@ -128,18 +71,20 @@ class TrialRun:
 
 def collect(
     request: TrialRequest,
-    bounds: Bounds,
     seen: Sequence[Observed],
     figures: SystemFigures,
     clock_offsets: Sequence[tuple[int, int]],
+    asked: Sequence[tuple[int, int]] = (),
 ) -> Collected:
     """Epochs and latencies of a trial that has ended.
 
     seen: what each driver process observed. figures: the system's own, with its log of micro-batches where it keeps
-    one. clock_offsets: of each driver's clock to ours, and its error bound, ns.
+    one. clock_offsets: of each driver's clock to ours, and its error bound, ns. asked: walls, ns, of the parts whose
+    latencies are kept apart; none: the steady part.
     """
-    slip, outside = Histogram(), Latencies()
-    spans = [Latencies() for _ in request.spans or (None,)]
+    bounds, by_watermark = request.bounds, request.by_watermark
+    slip, outside = Histogram(), Latencies()  # outside: cold batches, the drain, and windows closed by the sentinel
+    spans = [Latencies() for _ in asked or (None,)]
     epochs: list[Epoch] = []
     invalid = stepped(seen, bounds.max_clock_offset_s)  # it explains what else is wrong
     log = batch_log(figures)
@@ -151,8 +96,8 @@ def collect(
         for report in observed["reports"]:
             try:
                 begin, end = observed["start_wall_ns"], (observed["final"] or [2**63])[0]
-                steady = (begin + round(request.settling_s(bounds) * NS), end)
-                parts = _Parts(request.spans or (steady,), request.by_watermark, spans, outside)
+                steady = (begin + round(request.settling_s * NS), end)
+                parts = _Parts(asked or (steady,), by_watermark, spans, outside)
                 epochs.append(_epoch(report, begin, parts, plans, log))
             except (ValueError, KeyError, TypeError, IndexError) as problem:
                 invalid = invalid or f"the report of epoch {report['epoch']} is unusable: {problem!r}"
@@ -168,7 +113,19 @@ def collect(
     compared = figures.get("check")
     if compared is None or not compared["wrong"]:
         invalid = invalid or _early(epochs)
-    return Collected(epochs, spans, outside, slip, system_clock, invalid)
+    steady_epochs = [epoch for epoch in epochs if epoch["steady"]]
+    details: Details = {
+        "system_clock_offset_ns": system_clock,
+        "slip_ns": summary(slip),
+        "emitted": sum(epoch["rows"] for epoch in epochs),
+        "negative_latencies": sum(epoch["negative"] for epoch in epochs),
+        "epochs": epochs,
+        "event_latency_ns": summary(spans[0].event),
+        "processing_latency_ns": summary(spans[0].processing),
+        "outside_event_latency_ns": summary(outside.event),
+        "latency_split_ns": overall((epoch["rows"], epoch["latency_split_ns"]) for epoch in steady_epochs),
+    }
+    return Collected(details, spans, invalid)
 
 
 def stepped(seen: Sequence[DriverFigures], allowed_s: float) -> str | None:
@@ -246,7 +203,7 @@ def summary(histogram: Histogram) -> Summary:
 class _Parts:
     """The parts of a trial whose latencies count, walls in ns; how answers come out in them; and all latencies."""
 
-    spans: tuple[tuple[int, int], ...]
+    spans: Sequence[tuple[int, int]]
     by_watermark: bool
     latencies: list[Latencies]
     outside: Latencies

@@ -23,7 +23,7 @@ from streamgauge.bench.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.bench.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.bench.driver.serving import Serving
-from streamgauge.records.driver import DriverStatus
+from streamgauge.records.driver import DriverFigures
 
 CLOCK_NS = 100_000_000  # between samples by the clock
 TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
@@ -226,24 +226,10 @@ class Driver:
             "clock": [sample for sample in list(queues.clock) if sample.wall_ns > since_ns],
         }
 
-    def _status(self) -> DriverStatus:
-        attempt, now = self._current(), self._clock.wall()
-        memory = self._process.memory_info().rss
+    def _status(self) -> DriverFigures:
+        attempt, memory = self._current(), self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)
-        cpu_s = time.process_time() if attempt.cpu_end_s is None else attempt.cpu_end_s
-        speed = attempt.replay.speed(attempt.rate / attempt.share)
-        return {
-            **attempt.about(),
-            "memory_rows": fitting_rows(self.serving.max_memory_mb),
-            "wall_ns": now,
-            "partitions": len(self.partitions),
-            **attempt.queues.state(now),
-            **attempt.laps(),
-            "stream_seconds_per_second": speed,
-            "cpu_seconds": cpu_s - attempt.cpu_begin_s,
-            "memory_bytes": memory,
-            "peak_memory_bytes": self._peak_bytes,
-        }
+        return attempt.status(fitting_rows(self.serving.max_memory_mb), memory, self._peak_bytes)
 
     # -- the clock
 

@@ -17,8 +17,6 @@ _BATCHES = 3
 class PacedLoop(ClosedLoop):
     """A query to which streams are offered in turns, on schedule, whatever it does. `invalid` tells why it ended."""
 
-    _closed = False
-
     def turn(self, stream: int, seconds: float) -> None:
         """Offers that stream for so many seconds, from when the stream before it has left; the query goes on."""
         if self.invalid is not None:
@@ -26,7 +24,7 @@ class PacedLoop(ClosedLoop):
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
-                self._talk.begin(self._setup, self._request, stream=stream)
+                self._talk.begin(stream=stream)
                 self._settle(0)
             elif stream != self._stream:
                 first, self._stream = self._talk.turn_to(stream, None), stream
@@ -34,7 +32,7 @@ class PacedLoop(ClosedLoop):
             begin = time.time_ns()
             if self._talk.wait("", seconds, lambda all_: any(one["overflow"] or one["finished"] for one in all_)):
                 raise Ended("the rate was not sustained: a queue was full")
-            self._request = replace(self._request, spans=(*self._request.spans, (begin, time.time_ns())))
+            self._talk.spans.append((begin, time.time_ns()))
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)
 

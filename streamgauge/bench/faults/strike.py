@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from streamgauge.bench.driver.conversation import LOOK_S, Ended
 from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fault, NotStruck
 from streamgauge.bench.faults.link import Link
-from streamgauge.records.driver import TrialStatus
+from streamgauge.records.driver import DriverFigures
 
 log = logging.getLogger("streamgauge")
 
@@ -50,9 +50,8 @@ class Strike:
                 self._links = tuple(stack.enter_context(Link(one, self._cut_s)) for one in endpoints)
             yield tuple(link.endpoint for link in self._links) or endpoints
 
-    def __call__(self, system: Adapter, _work: Path, status: TrialStatus) -> None:
+    def __call__(self, system: Adapter, _work: Path, drivers: Sequence[DriverFigures]) -> None:
         """Strikes once its instant has come. Raises Ended if the system does not come up again."""
-        drivers = status["drivers"]
         if self.struck_s is not None or {driver["state"] for driver in drivers} != {"started"}:
             return
         begun_ns = min(driver["start_wall_ns"] for driver in drivers)

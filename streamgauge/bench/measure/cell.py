@@ -14,21 +14,21 @@ from typing import TypeVar
 
 from streamgauge import metrics
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.bench.driver.ceiling import ceiling
-from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, OVERLOAD, ClosedLoop
+from streamgauge.bench.driver.closed_loop import LONGEST_WINDOW_S, ClosedLoop
 from streamgauge.bench.driver.fleet import Drivers, DriversMaker, drivers
 from streamgauge.bench.driver.marking import Marking
-from streamgauge.bench.driver.observed import Bounds, TrialRun
+from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.driver.paced_loop import PacedLoop
 from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
 from streamgauge.bench.driver.system import Adapter, Capabilities, Share, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
+from streamgauge.bench.driver.trial_request import LONGEST_LADDER_S, OVERLOAD, Bounds, TrialRequest
 from streamgauge.bench.faults.strike import Strike
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
-from streamgauge.bench.measure.measured import Measured, judged
+from streamgauge.bench.measure.measured import judged
 from streamgauge.bench.measure.output_check import compared, salted, size
 from streamgauge.bench.measure.overflow import refuse_before_1970, refuse_overflow
 from streamgauge.bench.measure.own_speed import own_speed
@@ -42,7 +42,8 @@ from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, Cell, System, Workload, pick
 from streamgauge.records.loss import Loss
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.measurement import Ceiling, Limits, TrialObservation, Window
+from streamgauge.records.measurement import Limits, TrialObservation, Window
+from streamgauge.records.trial import TrialResult
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")
@@ -115,20 +116,15 @@ class ReadyCell:
         semantics = self.settings.semantics or self.capabilities.semantics
         return None if semantics is None else Declared(**vars(semantics), state=self.settings.state)
 
-    def ceiling(self) -> Ceiling:
-        """Measures what the driver delivers without a system."""
-        return ceiling(self.fleet)
-
     def trial(
         self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
-        until: Callable[[TrialObservation], bool] | None = None, vitals: Look | None = None,
-        strike: Strike | None = None,
-    ) -> Measured:  # fmt: skip
+        until: Callable[[TrialObservation], bool] | None = None, look: Look | None = None,
+    ) -> TrialResult:  # fmt: skip
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
         behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
-        vitals: looks at it. strike: a fault in the middle of it.
+        look: looks at it, such as to strike it.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -138,21 +134,21 @@ class ReadyCell:
                 # until the link has handed on the backlog, the trial tells of the link
                 return until is not None and system.handed_on() and until(so_far)
 
-            system, look = self._started(), strike or vitals
+            system = self._started()
             self._pin()
             try:
                 self._again(self.fleet.start)
-                run = run_trial(
-                    system, self.fleet, self.workload, rate=rate, seconds=seconds, work=self._new_run(),
-                    bounds=self._bounds(behind_s), behind_s=behind_s, batch_noise=batch_noise, stream=self._number,
-                    over=over if until else None, attempt=self._attempt(token), marking=self._marking(),
+                request = dataclasses.replace(
+                    self._request(token, rate, seconds, behind_s), batch_noise=batch_noise,
+                    over=over if until else None, through=look.between if isinstance(look, Strike) else nullcontext,
                     progress=Progress(rate, partial(look, system, self._work) if look else None),
-                    through=strike.between if strike else nullcontext,
                 )  # fmt: skip
+                run = run_trial(system, self.fleet, request)
             finally:
                 self._over()
-            telemetry.done(measured := self._judged(run, cold))
-        return measured
+            measured = self._judged(run, cold)
+            telemetry.done(run)
+            return measured
 
     def _warmed(self, token: int) -> str | None:
         """Warms a fresh system up, a second time if the first one failed; returns why it is cold, or None."""
@@ -236,11 +232,8 @@ class ReadyCell:
         """Makes a loop on the system that runs; rate: in events/s, None for a closed one."""
         system = self._started()
         self._again(self.fleet.start)
-        return kind(
-            system, self.fleet, self.workload, work=self._new_run(), continuous=self.continuous,
-            bounds=self._bounds(), attempt=self._attempt(token),
-            progress=Progress(rate), marking=self._marking(), rate=rate or OVERLOAD,
-        )  # fmt: skip
+        request = dataclasses.replace(self._request(token, rate or OVERLOAD), progress=Progress(rate))
+        return kind(system, self.fleet, request, continuous=self.continuous)
 
     def paced(self, rate: float, turns: Sequence[int], seconds: float, *, token: int) -> TrialRun:
         """Offers the streams of these cells, by number, in turns to one query; nothing checks its rows."""
@@ -260,26 +253,22 @@ class ReadyCell:
     def _run_directory(self) -> Path:
         return self._work / f"trial-{self._runs}"
 
-    def _new_run(self) -> Path:
-        """A fresh directory for the next query."""
+    def _request(
+        self, token: int, rate: float, seconds: float = LONGEST_LADDER_S, behind_s: float = 0.0
+    ) -> TrialRequest:
+        """Requests the next run, in a fresh directory; of one that begins behind, as much may be left at its end."""
         self._runs += 1
         shutil.rmtree(self._run_directory, ignore_errors=True)
         self._run_directory.mkdir(parents=True)
-        return self._run_directory
-
-    def _attempt(self, token: int) -> str:
-        return f"{token}-{self.cell.name}-{self._runs}-{time.time_ns()}"
-
-    def _marking(self) -> Marking:
-        """The ids of the run that begins; every other round is left for what warms a job up."""
-        return Marking(self._ids, 2 * self._runs)
-
-    def _bounds(self, behind_s: float = 0.0) -> Bounds:
-        """Bounds of a trial that begins so far behind, as much of which may be left at its end."""
         bounds = Bounds.of(self.plan.replay, self.plan.search, self.settings.start_s, SETTLE_S)
-        return dataclasses.replace(bounds, drain_s=max(bounds.drain_s, behind_s))
+        return TrialRequest(
+            self.workload, self._run_directory, rate, seconds, behind_s=behind_s, stream=self._number,
+            bounds=dataclasses.replace(bounds, drain_s=max(bounds.drain_s, behind_s)),
+            attempt=f"{token}-{self.cell.name}-{self._runs}-{time.time_ns()}",
+            marking=Marking(self._ids, 2 * self._runs),  # every other round is left for what warms a job up
+        )  # fmt: skip
 
-    def _judged(self, run: TrialRun, cold: str | None) -> Measured:
+    def _judged(self, run: TrialRun, cold: str | None) -> TrialResult:
         stream, replay = self._streams[self._number], self.plan.replay
         memory = memory_of_each(replay.max_memory_mb, len(self._streams))  # a driver with all streams parts it
         replay = replay.model_copy(update={"max_memory_mb": memory})

@@ -34,11 +34,11 @@ def long_runs(bench: ReadyCell, done: Done, seconds: float, token: int) -> tuple
                 age_s=settled_age(seen),
                 last_age_s=samples[-1].age_s if samples else None,
                 overflow=seen.overflow,
-                outcome=measured.verdict.outcome,
-                reason=seen.invalid or measured.verdict.reason,
+                outcome=measured.outcome,
+                reason=seen.invalid or measured.reason,
                 correct=measured.correct,
                 samples=tuple((s.at_s, s.age_s, s.backlog, s.taken, s.warm) for s in samples),
             )
         )
-        log.info("  %s: %s", measured.verdict.outcome, runs[-1].reason)
+        log.info("  %s: %s", measured.outcome, runs[-1].reason)
     return tuple(runs)

@@ -1,56 +1,16 @@
-"""The outcome of a trial with its verdict, and the software that it measured."""
+"""Judges trials, and reads from their details which software they measured."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
-from streamgauge.bench.measurements.latency.record import Dropped
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
 from streamgauge.records.loss import Loss
-from streamgauge.records.measurement import TrialObservation, Verdict
 from streamgauge.records.trial import Compared, Details, TrialResult
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A trial with its verdict; a wrong output makes it invalid."""
-
-    observation: TrialObservation
-    verdict: Verdict
-    run: TrialRun
-    check: Compared | None  # expected and reported rows, checksums, late drops; None: not checked
-    lost_at_own_speed: Loss
-    dropped: Dropped | None = None  # None: nothing
-
-    @property
-    def correct(self) -> bool | None:
-        return None if self.check is None else self.check["wrong"] is None
-
-    @property
-    def failure(self) -> str:
-        """Reason why it is invalid if its system failed; empty if something else did first, such as its driver."""
-        invalid, failure = self.observation.invalid or "", self.run.details["system"].get("failure")
-        return invalid if failure and failure in invalid else ""
-
-    def record(self) -> TrialResult:
-        return TrialResult(
-            rate_events_per_s=self.observation.rate_events_per_s,
-            seconds=self.observation.seconds,
-            outcome=self.verdict.outcome,
-            reason=self.verdict.reason,
-            figures=self.verdict.figures,
-            observation=self.observation,
-            correct=self.correct,
-            check=self.check,
-            dropped=self.dropped,
-            lost_at_own_speed=self.lost_at_own_speed,
-            details=self.run.details,
-        )
 
 
 def judged(
@@ -59,8 +19,11 @@ def judged(
     cold: str | None,
     compare: Callable[[], Compared | None],
     lost_at_own_speed: Loss,
-) -> Measured:
-    """Judges a trial; `compare` checks its output, where it has one. cold: why the system was cold, or None."""
+) -> TrialResult:
+    """Judges a trial; a wrong output makes it invalid.
+
+    cold: why the system was cold, or None. compare: checks the output, where there is one.
+    """
     observation, check = run.observation, None
     system = run.details.get("system", {})
     failure = system.get("failure")
@@ -78,9 +41,20 @@ def judged(
         # its last answers are unknown, hence also whether the others are right
         observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
         verdict = judge(observation, search)
-    if lost := dropped(check, run):
-        verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {lost.sentence}")
-    return Measured(observation, verdict, run, check, lost_at_own_speed, lost)
+    lost = dropped(check, run)
+    return TrialResult(
+        rate_events_per_s=observation.rate_events_per_s,
+        seconds=observation.seconds,
+        outcome=verdict.outcome,
+        reason=f"{verdict.reason}; {lost.sentence}" if lost else verdict.reason,
+        figures=verdict.figures,
+        observation=observation,
+        correct=None if check is None else check["wrong"] is None,
+        check=check,
+        dropped=lost,
+        lost_at_own_speed=lost_at_own_speed,
+        details=run.details,
+    )
 
 
 def speed_of(details: Details) -> float | None:

@@ -12,6 +12,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from streamgauge.bench.driver.ceiling import ceiling
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.measured import application_of, software_of
 from streamgauge.bench.measure.yardstick import Yardstick, moved, steal
@@ -21,7 +22,7 @@ from streamgauge.bench.search.loop import run_turn
 from streamgauge.bench.search.steps import Done, Hold, Recover
 from streamgauge.bench.search.verdict import is_clear
 from streamgauge.config import Search
-from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Window
+from streamgauge.records.measurement import Ceiling, Limits, Measurement, TrialRecord, Verdict, Window
 from streamgauge.records.trial import TRIALS, WINDOWS, MeasuredTrial, MeasuredWindow
 
 log = logging.getLogger("streamgauge")
@@ -90,18 +91,18 @@ class Searcher:
 
     def prepare(self) -> Limits:
         """Measures the driver's ceiling, unless it is known, and returns the limits that follow."""
-        ceiling = next((line.ceiling for line in self.lines if line.ceiling), None) or self._bench.ceiling()
-        self._going.ceiling = ceiling
+        alone = next((line.ceiling for line in self.lines if line.ceiling), None) or ceiling(self._bench.fleet)
+        self._going.ceiling = alone
         if self.lines:
             self._going.limits = self.lines[0].limits  # as before the interruption
             log.info("resuming after %d measurements", len(self.lines))
         else:
-            log.info("the driver alone delivers %.4g events/s", ceiling.events_per_s)
-            self._going.limits = self._limits(ceiling)
+            log.info("the driver alone delivers %.4g events/s", alone.events_per_s)
+            self._going.limits = self._limits(alone)
         return self._going.limits
 
-    def _limits(self, ceiling: Ceiling) -> Limits:
-        most = float(f"{CEILING_SHARE * ceiling.events_per_s:.3g}")
+    def _limits(self, alone: Ceiling) -> Limits:
+        most = float(f"{CEILING_SHARE * alone.events_per_s:.3g}")
         most = max(self._settings.min_rate, min(self._settings.max_rate, most))
         can = self._bench.capabilities
         pinned = bool(self._bench.settings.cpus) and can.pins
@@ -193,11 +194,12 @@ class Searcher:
         seen = measured.observation
         lasted = max((s.at_s for s in (*seen.samples, *seen.clock)), default=0.0)
         record = TrialRecord(
-            step.process, step.purpose, step.rate_events_per_s, lasted, measured.verdict,
+            step.process, step.purpose, step.rate_events_per_s, lasted,
+            Verdict(measured.outcome, measured.reason, measured.figures),
             seen.invalid is None, measured.correct, self._going.life,
         )  # fmt: skip
         line = MeasuredTrial(
-            **vars(measured.record()),
+            **vars(measured),
             **self._head(),
             trial=record,
             purpose=step.purpose,
@@ -206,7 +208,7 @@ class Searcher:
             yardstick=self._speed(),
         )
         self._keep(TRIALS, line)
-        log.info("  %s: %s", measured.verdict.outcome, seen.invalid or measured.verdict.reason)
+        log.info("  %s: %s", measured.outcome, seen.invalid or measured.reason)
         return record
 
     def _head(self) -> _Head:
@@ -223,8 +225,8 @@ class Searcher:
             line.append(self._directory / name)
 
     def answer(self, done: Done) -> SearchAnswer:
-        ceiling = self._going.ceiling
-        assert ceiling is not None, "nothing is done before the limits are known"
+        alone = self._going.ceiling
+        assert alone is not None, "nothing is done before the limits are known"
         log.info("%s: %.6g events/s: %s", self._bench.cell.name, done.rate_events_per_s, done.reason)
         windows = [line.window for line in self.lines if isinstance(line, MeasuredWindow)]
         trials = [line for line in self.lines if isinstance(line, MeasuredTrial)]
@@ -256,8 +258,8 @@ class Searcher:
             windows=len(windows),
             trials=len(trials),
             max_rate_events_per_s=self._going.limits.max_rate,
-            driver_ceiling_events_per_s=ceiling.events_per_s,
-            driver_cpu_us_per_event=ceiling.driver_cpu_us_per_event,
+            driver_ceiling_events_per_s=alone.events_per_s,
+            driver_cpu_us_per_event=alone.driver_cpu_us_per_event,
             yardstick_units_per_s=unit,
             events_per_yardstick_unit=done.rate_events_per_s / unit if unit else None,
             yardstick_spread=(max(yards) - min(yards)) / unit if unit else None,

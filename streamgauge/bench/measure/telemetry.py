@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from streamgauge import metrics
 from streamgauge.base.histogram import Histogram
+from streamgauge.bench.driver.observed import TrialRun
+from streamgauge.bench.driver.trial_request import Watch
 from streamgauge.metrics.pipeline import push
-from streamgauge.records.driver import TrialStatus
-
-if TYPE_CHECKING:
-    from streamgauge.bench.measure.measured import Measured
+from streamgauge.records.driver import DriverFigures
 
 log = logging.getLogger("streamgauge")
 PROGRESS_SECONDS = 5.0
-Watch = Callable[[TrialStatus], None]
 
 
 def state(rate: float | None, offered: int, taken: int) -> None:
@@ -29,19 +26,18 @@ def state(rate: float | None, offered: int, taken: int) -> None:
         metrics.gauge("trial", name).set(value)
 
 
-def done(measured: Measured) -> None:
+def done(run: TrialRun) -> None:
     """Adds an ended trial to the totals over all trials, records its latencies in ns, and pushes all metrics."""
-    seen = measured.observation
+    seen, details = run.observation, run.details
     state(seen.rate_events_per_s, seen.offered, seen.taken)
     from streamgauge.bench.oracle.batches import late_reported
 
-    details = measured.run.details
     late = late_reported(details.get("system", {}), details.get("epochs", []))
     totals = {"trials": 1, "events_offered": seen.offered, "events_taken": seen.taken, "late_events": late}
     for name, value in totals.items():
         metrics.counter("trial", name).inc(value)
-    _spread("event_latency_ns", measured.run.event_latency)
-    _spread("processing_latency_ns", measured.run.processing_latency)
+    _spread("event_latency_ns", run.event_latency)
+    _spread("processing_latency_ns", run.processing_latency)
     push()
 
 
@@ -57,11 +53,11 @@ class Progress:
         self._rate, self._watch = rate, watch
         self._next = time.monotonic() + PROGRESS_SECONDS
 
-    def __call__(self, seen: TrialStatus) -> None:
+    def __call__(self, drivers: Sequence[DriverFigures]) -> None:
         if self._watch is not None:
-            self._watch(seen)
-        offered = sum(sum(driver["offered"]) for driver in seen["drivers"])
-        planned = sum(sum(driver["planned"]) for driver in seen["drivers"])
+            self._watch(drivers)
+        offered = sum(sum(driver["offered"]) for driver in drivers)
+        planned = sum(sum(driver["planned"]) for driver in drivers)
         if not offered:
             return
         state(self._rate, offered, planned)

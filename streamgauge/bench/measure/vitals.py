@@ -9,20 +9,20 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 
 from streamgauge.base.cgroups import memory_limit
 from streamgauge.bench.driver.system import Adapter
-from streamgauge.records.driver import TrialStatus
+from streamgauge.records.driver import DriverFigures
 
 #: what our part of an engine writes for the oracle grows with the run, and is not the system's: its account of
 #: watermarks, and the rows that a publisher keeps
 _ACCOUNTS = re.compile(r"watermarks-\d+\.jsonl|(events-\d+|warm)\.arrow")
 #: looks at a system during a trial; what the system writes is below the folder
-Look = Callable[[Adapter, Path, TrialStatus], None]
+Look = Callable[[Adapter, Path, Sequence[DriverFigures]], None]
 
 
 class Vitals:
@@ -36,9 +36,9 @@ class Vitals:
         self.series: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         self.limits: dict[str, float] = {}
 
-    def __call__(self, system: Adapter, work: Path, status: TrialStatus) -> None:
+    def __call__(self, system: Adapter, work: Path, drivers: Sequence[DriverFigures]) -> None:
         """Takes a sample if it is time. work: what the system writes is below it."""
-        states = {driver["state"] for driver in status["drivers"]}
+        states = {driver["state"] for driver in drivers}
         now = time.monotonic()
         if states != {"started"} or now < self._next:
             return

@@ -15,7 +15,7 @@ def measure(cell_run: CellRun, section: Pauses) -> dict[str, object]:
     """Measures; returns facts for the log of stages."""
     with cell_run.ready(section.seconds) as (bench, token):
         measured = bench.trial(section.rate, section.seconds, token=token)
-    seen, software = measured.observation, software_of(measured.run.details)
+    seen, software = measured.observation, software_of(measured.details)
     at_s = [sample.at_s for sample in seen.samples]
     longest_s = max((after - before for before, after in pairwise(at_s)), default=None)
     pause = Pause(rate_events_per_s=section.rate, longest_pause_s=longest_s, void=seen.invalid or "")

@@ -13,7 +13,7 @@ from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.faults.course import looks
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Peak, Repeat
 from streamgauge.bench.measurements.catchup.section import STAYS_S, Catchup
@@ -22,7 +22,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Details
+from streamgauge.records.trial import Details, TrialResult
 from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, live_since, needed
 from streamgauge.stats.trend import kept_points
 
@@ -36,7 +36,7 @@ def measure(cell_run: CellRun, section: Catchup) -> dict[str, object]:
     """Measures; returns facts for the log of stages. Raises UserError if the backlog does not fit, or has no rate."""
     rate = asked_rate(cell_run, section.rate, section.fraction)
     refuse_backlog(cell_run.benchmark.replay, section.minutes, rate)
-    seen: list[tuple[Measured, Vitals]] = []
+    seen: list[tuple[TrialResult, Vitals]] = []
     with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         for number in range(1, section.repeats + 1):
             log.info("catch-up %d of %d at %.6g events/s", number, section.repeats, rate)
@@ -63,11 +63,11 @@ def refuse_backlog(replay: Replay, minutes: float, rate: float) -> None:
     )
 
 
-def repeated(bench: ReadyCell, section: Catchup, rate: float, token: int) -> tuple[Measured, Vitals]:
+def repeated(bench: ReadyCell, section: Catchup, rate: float, token: int) -> tuple[TrialResult, Vitals]:
     """Measures one repeat, until it was live for long enough or patience ends."""
     vitals = Vitals(EVERY_S)
     measured = bench.trial(
-        rate, section.most_s, token=token, behind_s=section.behind_s, vitals=vitals,
+        rate, section.most_s, token=token, behind_s=section.behind_s, look=vitals,
         until=partial(is_over, bound_s=bench.plan.search.max_age.seconds),
     )  # fmt: skip
     return measured, vitals
@@ -80,7 +80,7 @@ def is_over(so_far: TrialObservation, bound_s: float) -> bool:
     return live_since(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S) is not None
 
 
-def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured, Vitals]]) -> CatchupRun:
+def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[TrialResult, Vitals]]) -> CatchupRun:
     """The record of all repeats."""
     bound_s = cell_run.benchmark.search.max_age.seconds
     repeats = [repeat_of(measured, bound_s) for measured, _ in seen]
@@ -88,7 +88,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
     rate = first.observation.rate_events_per_s
     told = [one for one in repeats if one.valid or one.failed]
     both = zip(seen, repeats, strict=True)
-    watched = [(measured.run.details, vitals, one.live_s) for (measured, vitals), one in both if one.valid]
+    watched = [(measured.details, vitals, one.live_s) for (measured, vitals), one in both if one.valid]
     taken = spread_of([one.taken_per_s for one in told])
     return CatchupRun(
         plan=cell_run.plan_key,
@@ -103,7 +103,7 @@ def record_of(cell_run: CellRun, section: Catchup, seen: Sequence[tuple[Measured
         peaks=() if any(one.failed for one in repeats) else tuple(peaks_of(watched)),
         repeats=tuple(repeats),
         lost_at_own_speed=first.lost_at_own_speed,
-        software=software_of(first.run.details),
+        software=software_of(first.details),
     )
 
 
@@ -117,13 +117,13 @@ def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
     return spread if is_within else None
 
 
-def repeat_of(measured: Measured, bound_s: float) -> Repeat:
+def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
     caught = CaughtUp(None, None)
     if not measured.failure:
         caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
-    is_drained = measured.run.details.get("drained") is not False or caught.live_s is None
+    is_drained = measured.details.get("drained") is not False or caught.live_s is None
     late = check.get("late_events") if check else None
     return Repeat(
         valid=seen.invalid is None and is_drained and not seen.uncommitted,
@@ -138,11 +138,11 @@ def repeat_of(measured: Measured, bound_s: float) -> Repeat:
     )
 
 
-def _reason(measured: Measured, *, is_drained: bool) -> str:
+def _reason(measured: TrialResult, *, is_drained: bool) -> str:
     seen = measured.observation
     if seen.uncommitted and seen.invalid is None:
         return "rows that it took and has not committed fill the driver's queues; raise replay.max_memory_mb"
-    return seen.invalid or (measured.verdict.reason if is_drained else "it did not end its work in time")
+    return seen.invalid or (measured.reason if is_drained else "it did not end its work in time")
 
 
 def peaks_of(watched: Sequence[tuple[Details, Vitals, float | None]]) -> Iterator[Peak]:

@@ -12,7 +12,7 @@ from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import Measured, application_of, software_of, speed_of
+from streamgauge.bench.measure.measured import application_of, software_of, speed_of
 from streamgauge.bench.measurements.latency.record import LatencyRun, Quantiles
 from streamgauge.bench.measurements.search.stage import publish
 from streamgauge.bench.search.claims import claim_of
@@ -21,7 +21,7 @@ from streamgauge.catalog.run_summary import LATENCY, search_of
 from streamgauge.config import Latency
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.result import Result
-from streamgauge.records.trial import LATENCY_TRIALS, LatencyTrial, Summary
+from streamgauge.records.trial import LATENCY_TRIALS, LatencyTrial, Summary, TrialResult
 
 log = logging.getLogger("streamgauge")
 #: with fewer hand-overs, one that is early or late changes the figure too much
@@ -65,7 +65,7 @@ def run_ready(cell_run: CellRun, bench: ReadyCell, token: int) -> list[LatencyRu
     for fraction, load, common in [*loads, *((one / whole, one, True) for one in plan.rates)]:
         log.info("latency at %.6g events/s", load)
         measured = bench.trial(load, plan.seconds, token=token)
-        trial = LatencyTrial(**vars(measured.record()), fraction=fraction, common=common)
+        trial = LatencyTrial(**vars(measured), fraction=fraction, common=common)
         trial.append(directory / LATENCY_TRIALS)
         runs.append(figures_of(fraction, measured, common=common))
         log.info("  %s", _one_line(runs[-1]))
@@ -104,9 +104,9 @@ def asked_rate(cell_run: CellRun, rate: float | None, fraction: float) -> float:
     return fraction * whole
 
 
-def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> LatencyRun:
+def figures_of(fraction: float, measured: TrialResult, *, common: bool = False) -> LatencyRun:
     """The record of one run. common: all cells are offered its rate."""
-    details, seen = measured.run.details, measured.observation
+    details, seen = measured.details, measured.observation
     # after an overflow, or where the system did not drain, the longest waits are not among the latencies
     cut = seen.overflow or details.get("drained") is False
     check = measured.check
@@ -115,8 +115,8 @@ def figures_of(fraction: float, measured: Measured, *, common: bool = False) -> 
         common=common,
         rate_events_per_s=seen.rate_events_per_s,
         valid=seen.invalid is None and not cut,
-        outcome=measured.verdict.outcome,
-        reason=seen.invalid or f"{_CUT if cut else ''}{measured.verdict.reason}",
+        outcome=measured.outcome,
+        reason=seen.invalid or f"{_CUT if cut else ''}{measured.reason}",
         event_latency=_in_ms(details["event_latency_ns"]),
         processing_latency=_in_ms(details["processing_latency_ns"]),
         link_share=_in_ms(link) if (link := details["system"].get("link_slip_ns")) else None,
@@ -168,14 +168,14 @@ class Cpu(TypedDict):
     system_cpu_start_s: float | None
 
 
-def cpu_of(measured: Measured) -> Cpu:
+def cpu_of(measured: TrialResult) -> Cpu:
     """CPU of the system: µs per event while events were offered; apart from that, seconds of its start and drain.
 
     The first is taken between two hand-overs of rows, near the begin and the end. At any other instant, rows are in
     work, and nobody counts how many. A trial with few hand-overs has all CPU time, its drain included, over all events.
     An adapter that tells no CPU time meanwhile has one figure for the whole trial.
     """
-    details, seen = measured.run.details, measured.observation
+    details, seen = measured.details, measured.observation
     marks, whole = details.get("cpu_marks", {}), details["system"].get("cpu_seconds")
     taken = max((sample.taken for sample in seen.clock), default=0)
     if "start" in marks and "end" in marks and taken:

@@ -14,7 +14,7 @@ from streamgauge.bench.faults.course import course
 from streamgauge.bench.faults.strike import Strike, spared
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
 from streamgauge.bench.measurements.recovery.section import Kind, Recovery, watched_s
@@ -22,7 +22,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared
+from streamgauge.records.trial import Compared, TrialResult
 from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
@@ -72,7 +72,7 @@ def trials_of(
         suffered_of(fault, why[fault], [struck_of(strike, measured, bound_s) for strike, measured in trials], interval)
         for fault, trials in seen.items()
     ]
-    versions = [software_of(measured.run.details) for trials in seen.values() for _, measured in trials]
+    versions = [software_of(measured.details) for trials in seen.values() for _, measured in trials]
     return faults, next(filter(None, versions), {})
 
 
@@ -94,14 +94,14 @@ def why_not(benchmark: Benchmark, capabilities: Capabilities, fault: Kind) -> st
 
 def struck(
     bench: ReadyCell, section: Recovery, fault: Kind, rate: float, token: int
-) -> Iterator[tuple[Strike, Measured]]:
+) -> Iterator[tuple[Strike, TrialResult]]:
     """Runs the trials with a fault; each ends once the system has been back for long enough."""
     bound_s = bench.plan.search.max_age.seconds
     for number, at_s in enumerate(instants(section, fault), 1):
         log.info("%s %d of %d at %.6g events/s", fault, number, section.repeats, rate)
         strike = Strike(fault, at_s, section.cut_seconds, cuts_itself=bench.capabilities.cuts_itself)
         until = partial(is_over, strike, bound_s)
-        yield strike, bench.trial(rate, section.seconds, token=token, strike=strike, until=until)
+        yield strike, bench.trial(rate, section.seconds, token=token, look=strike, until=until)
 
 
 def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:
@@ -118,9 +118,9 @@ def instants(section: Recovery, fault: Kind) -> list[float]:
     return list(random.uniform(*section.strikes_s, section.repeats))
 
 
-def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
+def struck_of(strike: Strike, measured: TrialResult, bound_s: float) -> Struck:
     """Reads one trial. Its times count only where its answers are not known to be wrong."""
-    seen, check, details = measured.observation, measured.check, measured.run.details
+    seen, check, details = measured.observation, measured.check, measured.details
     wrong = (check and check["wrong"]) or ""
     invalid = "" if seen.invalid == wrong else seen.invalid or ""
     if strike.struck_s is None or not seen.clock:
@@ -157,7 +157,7 @@ def struck_of(strike: Strike, measured: Measured, bound_s: float) -> Struck:
     )
 
 
-def _failure(strike: Strike, measured: Measured) -> str:
+def _failure(strike: Strike, measured: TrialResult) -> str:
     """Says why the system itself ended the trial before it could be back; empty if it did not."""
     seen = measured.observation
     if seen.overflow and not seen.invalid:

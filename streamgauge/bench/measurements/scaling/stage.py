@@ -15,7 +15,7 @@ from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.system import Share
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measurements.latency.stage import sustainable
 from streamgauge.bench.measurements.scaling.record import Carried, Checked, Scalability, ScalingRun, law_of, need_of
 from streamgauge.bench.measurements.scaling.section import CHECK_S, Scaling
@@ -26,6 +26,7 @@ from streamgauge.bench.search.parts import Point, measure_parts
 from streamgauge.bench.search.steps import Hold
 from streamgauge.config.changing import why_not, with_setting
 from streamgauge.records.measurement import Limits, Window
+from streamgauge.records.trial import TrialResult
 from streamgauge.stats.scalability import Law, Refused, cost_per_billion
 
 log = logging.getLogger("streamgauge")
@@ -113,7 +114,7 @@ class _Turns:
 
         yield window
 
-    def trial(self, cpus: float, rate: float) -> Measured:
+    def trial(self, cpus: float, rate: float) -> TrialResult:
         """Runs an open-loop trial on so many CPUs."""
         self.bench.end_loop()
         self.bench.give(Share(cpus, self.whole))
@@ -143,7 +144,7 @@ class _Afresh:
 
             yield window
 
-    def trial(self, value: float, rate: float) -> Measured:
+    def trial(self, value: float, rate: float) -> TrialResult:
         """Runs an open-loop trial with that value."""
         with self._started(value) as bench:
             return bench.trial(rate, CHECK_S, token=self.token)
@@ -199,13 +200,12 @@ def _measured(
     return carried, checked.model_copy(update=where), software
 
 
-def checked_of(measured: Measured, rate: float) -> tuple[Checked, dict[str, str]]:
+def checked_of(measured: TrialResult, rate: float) -> tuple[Checked, dict[str, str]]:
     """Reads the trial whose answers were compared; returns versions of the system, too."""
-    seen, verdict = measured.observation, measured.verdict
-    log.info("  %s: %s", verdict.outcome, seen.invalid or verdict.reason)
-    reason = seen.invalid or verdict.reason
-    checked = Checked(rate_events_per_s=rate, outcome=verdict.outcome, correct=measured.correct, reason=reason)
-    return checked, software_of(measured.run.details)
+    reason = measured.observation.invalid or measured.reason
+    log.info("  %s: %s", measured.outcome, reason)
+    checked = Checked(rate_events_per_s=rate, outcome=measured.outcome, correct=measured.correct, reason=reason)
+    return checked, software_of(measured.details)
 
 
 def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float]) -> Carried:

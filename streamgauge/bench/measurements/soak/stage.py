@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.measured import Measured, software_of
+from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measure.vitals import Vitals
 from streamgauge.bench.measurements.latency.stage import asked_rate
 from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.bench.measurements.soak.section import Soak
+from streamgauge.records.trial import TrialResult
 from streamgauge.stats.trend import full, kept_points, lowest, trend
 
 log = logging.getLogger("streamgauge")
@@ -38,7 +39,7 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     vitals = Vitals(section.every_seconds)
     with cell_run.ready(section.cell_seconds(cell_run.benchmark)) as (bench, token):
         log.info("soak at %.6g events/s for %g minutes", rate, section.minutes)
-        measured = bench.trial(rate, section.seconds, token=token, vitals=vitals)
+        measured = bench.trial(rate, section.seconds, token=token, look=vitals)
     run = record_of(cell_run, section, measured, vitals)
     run.write(cell_run.directory / "soak.json")
     log.info("  %s", sentence_of(run))
@@ -53,9 +54,9 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     return {"growing": [one.name for one in run.growing], "valid": run.valid, "correct": run.correct}
 
 
-def record_of(cell_run: CellRun, section: Soak, measured: Measured, vitals: Vitals) -> SoakRun:
+def record_of(cell_run: CellRun, section: Soak, measured: TrialResult, vitals: Vitals) -> SoakRun:
     """The record of the run that was watched."""
-    seen, details = measured.observation, measured.run.details
+    seen, details = measured.observation, measured.details
     over_time = _of_trial(measured) | vitals.series
     limits = vitals.limits | {"age": cell_run.benchmark.search.max_age.seconds}
     known = [name for name in UNITS if over_time.get(name)]
@@ -65,9 +66,9 @@ def record_of(cell_run: CellRun, section: Soak, measured: Measured, vitals: Vita
         fraction=None if section.rate else section.fraction,
         rate_events_per_s=seen.rate_events_per_s,
         seconds=section.seconds,
-        outcome=measured.verdict.outcome,
+        outcome=measured.outcome,
         valid=seen.invalid is None and not seen.overflow and drained,
-        reason=seen.invalid or measured.verdict.reason,
+        reason=seen.invalid or measured.reason,
         correct=measured.correct,
         lost_at_own_speed=measured.lost_at_own_speed,
         offered=seen.offered,
@@ -77,9 +78,9 @@ def record_of(cell_run: CellRun, section: Soak, measured: Measured, vitals: Vita
     )
 
 
-def _of_trial(measured: Measured) -> dict[str, Points]:
+def _of_trial(measured: TrialResult) -> dict[str, Points]:
     """Age and latencies over time, as driver and sink have seen them."""
-    epochs = measured.run.details.get("epochs", ())
+    epochs = measured.details.get("epochs", ())
     series: dict[str, Points] = {"age": [(one.at_s, one.age_s) for one in measured.observation.clock if one.warm]}
     for quantile in ("p50", "p99"):
         found = [(epoch["at_s"], epoch["event_latency_ns"][quantile]) for epoch in epochs if epoch["steady"]]
