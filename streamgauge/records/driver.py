@@ -37,8 +37,8 @@ class QueuesState(TypedDict):
     plans_after_end: int
 
 
-class DriverFigures(QueuesState):
-    """Status of a driver process, as a trial's record keeps it."""
+class DriverStatus(QueuesState):
+    """Status of a driver process."""
 
     attempt: str
     state: str  # open, started, stopped, overflow, failed
@@ -64,6 +64,11 @@ class DriverFigures(QueuesState):
     cpu_seconds: float
     memory_bytes: int
     peak_memory_bytes: int
+
+
+class DriverFigures(DriverStatus):
+    """Status of a driver process, as a trial's record keeps it."""
+
     final: NotRequired[QueueSample | None]  # at the end of the offering
     refused: NotRequired[str | None]  # what was wrong with the first report that was refused
 

@@ -15,7 +15,7 @@ from streamgauge.bench.driver.marking import UNMARKED, Marking
 from streamgauge.bench.driver.queues import Queues
 from streamgauge.bench.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.bench.driver.schedule import Schedule, schedule
-from streamgauge.records.driver import DriverFigures
+from streamgauge.records.driver import DriverStatus
 
 #: rows that a process takes in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6
@@ -86,7 +86,7 @@ class Attempt:
         loops = 1 + min(self.rate, _MOST_PER_S) // max(1, sum(self.lap_rows))
         return self.latest + int(loops) * self.replay.loop.shift
 
-    def status(self, memory_rows: int, memory_bytes: int, peak_memory_bytes: int) -> DriverFigures:
+    def status(self, memory_rows: int, memory_bytes: int, peak_memory_bytes: int) -> DriverStatus:
         """State of the trial, its queues and its process. memory_rows: that the queues may keep."""
         now, slip = self.clock.wall(), self.slip
         queues = self.queues.state(now)

@@ -23,7 +23,7 @@ from streamgauge.bench.driver.replay import DAY_PS, Feed, Replay, Stream
 from streamgauge.bench.driver.schedule import NS, check_rate, check_seconds, schedule
 from streamgauge.bench.driver.server import Answer, Refused
 from streamgauge.bench.driver.serving import Serving
-from streamgauge.records.driver import DriverFigures
+from streamgauge.records.driver import DriverStatus
 
 CLOCK_NS = 100_000_000  # between samples by the clock
 TICK_NS = 10_000_000  # between comparisons of the clock with the schedule
@@ -226,7 +226,7 @@ class Driver:
             "clock": [sample for sample in list(queues.clock) if sample.wall_ns > since_ns],
         }
 
-    def _status(self) -> DriverFigures:
+    def _status(self) -> DriverStatus:
         attempt, memory = self._current(), self._process.memory_info().rss
         self._peak_bytes = max(self._peak_bytes, memory)
         return attempt.status(fitting_rows(self.serving.max_memory_mb), memory, self._peak_bytes)
