@@ -54,7 +54,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """What may be deleted."""
+    """Path that may be deleted."""
 
     path: Path
     why: str
