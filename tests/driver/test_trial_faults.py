@@ -19,6 +19,7 @@ from streamgauge.bench.driver.client import Connection, RefusedError
 from streamgauge.bench.driver.fleet import Fleet, RemoteDrivers
 from streamgauge.bench.driver.offer import Driver
 from streamgauge.bench.driver.server import Answer, Server
+from streamgauge.bench.driver.serving import Serving
 from streamgauge.bench.driver.system import Endpoint, TrialSetup, make_system
 from streamgauge.bench.driver.trial_request import Bounds
 from streamgauge.bench.engines.known.known_system import KnownSystem
@@ -166,12 +167,14 @@ class Ahead(Driver):
 
 
 def test_clocks_out_of_step_make_a_trial_invalid() -> None:
-    two, stream = Replay(partitions=2), stream_of([i * 1_000_000 for i in range(1000)])
-    servers = [
-        Server(kind(stream, two, share=(i, 2)), "127.0.0.1", 0)
-        for i, kind in enumerate((Driver, Ahead))
-    ]  # fmt: skip
-    servers.append(Server(Ahead(stream, Replay(), share=(0, 1)), "127.0.0.1", 0))
+    stream = stream_of([i * 1_000_000 for i in range(1000)])
+    two = [Serving(partitions=2, columns=dict(COLUMNS), share=f"{number}/2") for number in range(2)]
+    drivers = [
+        Driver(stream, two[0], share=(0, 2)),
+        Ahead(stream, two[1], share=(1, 2)),
+        Ahead(stream, Serving(columns=dict(COLUMNS))),
+    ]
+    servers = [Server(driver, "127.0.0.1", 0) for driver in drivers]
 
     def reason(bound_s: float, servers: list[Server]) -> str | None:
         remote = RemoteDrivers(tuple(Endpoint("127.0.0.1", server.port) for server in servers), "ns", COLUMNS)
