@@ -168,12 +168,9 @@ class Ahead(Driver):
 
 def test_clocks_out_of_step_make_a_trial_invalid() -> None:
     stream = stream_of([i * 1_000_000 for i in range(1000)])
-    two = [Serving(partitions=2, columns=dict(COLUMNS), share=f"{number}/2") for number in range(2)]
-    drivers = [
-        Driver(stream, two[0], share=(0, 2)),
-        Ahead(stream, two[1], share=(1, 2)),
-        Ahead(stream, Serving(columns=dict(COLUMNS))),
-    ]
+    one = Serving(columns=dict(COLUMNS))
+    two = [one.model_copy(update={"partitions": 2, "share": f"{number}/2"}) for number in range(2)]
+    drivers = [Driver(stream, two[0], share=(0, 2)), Ahead(stream, two[1], share=(1, 2)), Ahead(stream, one)]
     servers = [Server(driver, "127.0.0.1", 0) for driver in drivers]
 
     def reason(bound_s: float, servers: list[Server]) -> str | None:
