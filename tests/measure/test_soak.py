@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,14 @@ from streamgauge.config.benchmark import Overrides
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
-from tests.measure.benches import CELL, Bench, write_bench
+from tests.measure.benches import CELL, EVENTS, Bench, write_bench
 from tests.measure.killed import killed_and_measured_again
 
 MIB = 2**20
 
 
-def bench_of(place: Path, leak: str = "0", **section: Any) -> Bench:
-    """A system that carries 40,000 events/s and leaks so many bytes a second."""
+def bench_of(place: Path, leak: str = "0", ms: Sequence[int] | None = None, **section: Any) -> Bench:
+    """A system that carries 40,000 events/s and leaks so many bytes a second; ms: event times."""
     asked = {"rate": 2000, "minutes": 0.4, "every_seconds": 0.5, **section}
     known = {
         "name": "known",
@@ -39,7 +41,7 @@ def bench_of(place: Path, leak: str = "0", **section: Any) -> Bench:
         "batch_rows": 2000,
         "leak": leak,
     }
-    return write_bench(place, systems=[known], soak=asked)
+    return write_bench(place, systems=[known], soak=asked, ms=ms)
 
 
 def soaked(bench: Bench) -> SoakRun:
@@ -92,6 +94,25 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
         changed.write(bench.store.run("r") / "cells" / CELL.name / "soak.json")
         shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
         assert [block.tiles[0][1:] for block in shown if isinstance(block, Tiles)] == [told]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(("leak", "grows"), [("0", []), ("512 KiB", ["resident_memory"])])
+def test_a_soak_of_six_days_within_twenty_minutes_finds_the_leak_and_nothing_else(
+    tmp_path: Path, leak: str, grows: list[str]
+) -> None:
+    """An event each 216 ms of event time, 432 times as fast. With SOAK_MINUTES=3 in the environment it is shorter."""
+    minutes = float(os.environ.get("SOAK_MINUTES", "20"))
+    asked = {"rate": 2000, "minutes": minutes, "every_seconds": 2}
+    run = soaked(bench_of(tmp_path, leak, ms=range(0, 216 * EVENTS, 216), **asked))
+    days = run.offered * 0.216 / 86400
+    assert (run.valid, days) == (True, pytest.approx(6 * minutes / 20, rel=0.05)), run.reason
+    assert [one.name for one in run.growing] == grows, sentence_of(run)
+    assert {one.name: one.kind for one in run.series}["age"] == "level"
+    for memory in run.growing:
+        assert memory.per_hour == pytest.approx(3600 * 2**19, rel=0.1)
+        assert memory.full is not None
 
 
 def test_a_soak_that_was_killed_leaves_nothing_behind_and_is_measured_again(tmp_path: Path) -> None:
