@@ -208,7 +208,7 @@ class Conversation:
             figures, unusable = checked(self._system.end_trial(patience), self._rules)
             self._invalid = self._invalid or unusable
             if self._system.failure and not self._system.alive():  # not each adapter tells it among its figures
-                figures["failure"] = figures.get("failure") or self._system.failure
+                figures["failure"] = figures.get("failure") or str(self._system.failure)
         self._mark_cpu("drained")
         try:
             seen = [connection.observe() for connection in self._connections]
