@@ -68,6 +68,18 @@ def claimed_folder(folder: Path, what: str, instead: str, *, shared: bool = Fals
         os.close(descriptor)
 
 
+def is_claimed(run: Path) -> bool:
+    """True while somebody works on a run of this machine, this process included."""
+    try:
+        with open(here(run) / _FILE, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _write(descriptor: int) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     os.ftruncate(descriptor, 0)

@@ -16,6 +16,7 @@ from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import parse_bytes
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
+from streamgauge.catalog.claims import claimed
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.judgement import Judgement, ReleaseVerdict
 from streamgauge.results.index import Index, default_url, export, garbage_collection, index_run
@@ -286,6 +287,15 @@ def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     with store.building("stream", "stream-old") as build:
         (build.path / "part.parquet").write_bytes(b"again")
     assert store.find("stream", "stream-old")
+
+
+def test_gc_keeps_what_a_run_works_on_that_has_written_nothing_for_days(store: Store) -> None:
+    with claimed(store.run("old")):
+        gc(store, "--budget", "0", "--keep-runs", "0")
+    assert [(store.run(name) / "cells" / "c" / "work").exists() for name in ("old", "new")] == [True, False]
+    assert [store.find("stream", f"stream-{name}") is not None for name in ("old", "new")] == [True, False]
+    gc(store, "--budget", "0", "--keep-runs", "0")
+    assert not (store.run("old") / "cells" / "c" / "work").exists()
 
 
 def test_gc_keeps_a_stream_whose_events_and_source_are_gone(store: Store) -> None:

@@ -1,8 +1,8 @@
 """Keeps artifacts within a disk budget by deleting data that can be made again. Results are never deleted.
 
 Records (JSON, JSON lines, the page, a validation, a profile) stay, since results need them. The rest is deleted in
-this order, of each the oldest first: leftovers of killed builders; working directories of runs that ended; Spark's
-event logs older than a day; then streams, then events, that the newest runs do not use. The manifest of deleted data
+this order: leftovers of killed builders; then, of each the oldest first, working directories of runs that ended,
+Spark's event logs older than a day, streams and events that the newest runs do not use. The manifest of deleted data
 stays, as manifest.collected.json. While the records of a run cannot be read, no stream and no event is deleted.
 """
 
@@ -25,6 +25,7 @@ from streamgauge.base.jsonl import read_record
 from streamgauge.base.places import Remote
 from streamgauge.catalog import results, run_summary
 from streamgauge.catalog.artifacts import COLLECTED, KEPT, MANIFEST, Store
+from streamgauge.catalog.claims import is_claimed
 from streamgauge.catalog.manifests import read_manifest
 from streamgauge.catalog.run_log import RunLog
 
@@ -132,9 +133,9 @@ def _candidates(store: Store, runs: Sequence[_Run], keep_runs: int, *, data: boo
     for kind in ("stream", "events") if data else ():
         built_at = {p.parent: t for p, t in _changed((store.root / "data" / kind).glob(f"*/{MANIFEST}")).items()}
         for path in sorted(built_at, key=lambda p: max(used.get(p.name, 0.0), built_at[p])):
-            if path.name not in kept and _can_be_made_again(store, path):
-                # a builder's folder has a manifest, too, just before it gets its name
-                yield _Candidate(path, f"{kind}, can be made again", artifact=path.with_suffix(""))
+            # a builder's folder has a manifest, too, just before it gets its name
+            if ".tmp-" not in path.name and path.name not in kept and _can_be_made_again(store, path):
+                yield _Candidate(path, f"{kind}, can be made again", artifact=path)
 
 
 def _keeping(runs: Sequence[_Run], keep_runs: int) -> Iterator[_Run]:
@@ -178,7 +179,7 @@ def _read(path: Path) -> _Run:
     return _Run(
         path,
         last,
-        is_over=time.time() - last > quiet_s,
+        is_over=time.time() - last > quiet_s and not is_claimed(path),  # a soak of days writes no record
         benchmark=figures[0][1].benchmark if figures else "",
         keys=frozenset(stage.key for stage in stages if stage.key),
     )
