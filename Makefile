@@ -43,7 +43,7 @@ prove: tools setup browser network flink jvm-link kafka ## Prove the instrument 
 	@$(BIN)/python -m benchmarks.wire --seeds 7
 	@$(BIN)/python -m benchmarks.known_job --seeds 3 --repeats 2 --seconds 8
 
-quick: setup lint ## Run the tests that need neither Spark nor minutes
+quick: setup kafka lint ## Run the tests that need neither Spark nor minutes
 	@$(SHARED) --quick
 
 coverage: setup ## Print the lines and branches of the library that the quick tests leave out, by file
