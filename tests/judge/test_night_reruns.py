@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_cell_and_a_query_of_one_name_are_tested_apart_and_stand_beside_the_se
     write_nights(bench, 110.0, 1.0, seconds=2.0)
     monkeypatch.setattr(rerun, "seconds", lambda *_: {SECONDS: 2.0})
     monkeypatch.setattr(night_module, "of_cell", lambda *_: lambda: {P50: 110.0, RATE: 2000.0})
-    night = replace(night_of(bench), session=lambda: None)  # type: ignore[arg-type,return-value]
+    night = replace(night_of(bench), session=lambda: cast(Any, None))
     said = {line.what.rpartition(" ")[2]: (line.state, line.said) for line in night.judge()}
     assert set(said) == {P50, RATE, SECONDS}
     for state, words in said.values():
