@@ -22,7 +22,7 @@ from tenacity import (
     wait_random,
 )
 
-from streamgauge.metrics.sinks import Sink
+from streamgauge.metrics.sinks import Confidential, Incomplete, Sink
 from streamgauge.metrics.snapshot import Snapshot
 
 log = logging.getLogger("streamgauge")
@@ -131,7 +131,7 @@ class Sender(threading.Thread):
             while self._closing.is_set() and self._silent and len(self._buffer) > 1:
                 self._buffer.popleft()
             snapshot = self._buffer[0]
-        lacks = frozenset[str](getattr(self._sink, "lacks", ()))
+        lacks = frozenset(self._sink.lacks if isinstance(self._sink, Incomplete) else ())
         self._drop(snapshot, lacks)
         self._sink.write(snapshot.without(lacks))
         with self._change:
@@ -159,6 +159,6 @@ class Sender(threading.Thread):
 
     def _words(self, problem: BaseException | None) -> str:
         text = " ".join(str(problem).split()) or type(problem).__name__
-        for secret in getattr(self._sink, "secrets", ()):
+        for secret in self._sink.secrets if isinstance(self._sink, Confidential) else ():
             text = text.replace(secret, "***")
         return f"{type(problem).__name__}: {text}"[:300]

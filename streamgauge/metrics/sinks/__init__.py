@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamgauge.base import variables
@@ -15,17 +16,27 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Sink(Protocol):
-    """A backend. name: for the log.
-
-    It may have `lacks`, those of counter, distribution, gauge and committed that it has no place for, and `secrets`,
-    texts that must not get into a log.
-    """
+    """A backend. name: for the log."""
 
     name: str
 
     def write(self, snapshot: Snapshot) -> None: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Incomplete(Protocol):
+    """A backend that lacks a place for some of counter, distribution, gauge and committed."""
+
+    lacks: Collection[str]
+
+
+@runtime_checkable
+class Confidential(Protocol):
+    """A backend with texts that must not get into a log."""
+
+    secrets: Sequence[str]
 
 
 def make_sink(settings: MetricsSink, where: str) -> Sink:
