@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from streamgauge.catalog.results import identity, measured
@@ -11,8 +11,12 @@ from streamgauge.records.claim import mark_of
 from streamgauge.records.result import Result
 from streamgauge.results.exchange.figures import PARTS
 
-#: what a family has of a figure, and what its help says of it
-_FIELDS = {"value": "", "low": ", low end of its interval", "high": ", high end of its interval"}
+#: the family's ending, what it has of a figure, and what its help says of it
+_FIELDS: tuple[tuple[str, Callable[[Result], float | None], str], ...] = (
+    ("", lambda one: one.value, ""),
+    ("_low", lambda one: one.low, ", low end of its interval"),
+    ("_high", lambda one: one.high, ", high end of its interval"),
+)
 
 
 def text_of(figures: Sequence[Result]) -> str:
@@ -21,19 +25,18 @@ def text_of(figures: Sequence[Result]) -> str:
     lines: list[str] = []
     for metric, unit in sorted(families.items()):
         mine = [one for one in figures if one.metric == metric]
-        family = "streamgauge_" + re.sub(r"[^a-zA-Z0-9_]", "_", metric)
-        for field, what in _FIELDS.items():
-            name = family if field == "value" else f"{family}_{field}"
+        for ending, field, what in _FIELDS:
+            name = "streamgauge_" + re.sub(r"[^a-zA-Z0-9_]", "_", metric) + ending
             if samples := list(_samples(name, mine, field)):
                 lines += [f"# TYPE {name} gauge", f"# HELP {name} {_escaped(f'{metric} in {unit}{what}')}", *samples]
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _samples(name: str, figures: Sequence[Result], field: str) -> Iterator[str]:
+def _samples(name: str, figures: Sequence[Result], field: Callable[[Result], float | None]) -> Iterator[str]:
     """Yields the lines of a family: series after series, each in the order of time."""
     points: dict[str, dict[int, float]] = {}
     for one in figures:
-        if (value := getattr(one, field)) is not None:
+        if (value := field(one)) is not None:
             points.setdefault(_labels(one), {})[int(datetime.fromisoformat(one.at).timestamp())] = value
     for labels, values in sorted(points.items()):
         yield from (f"{name}{{{labels}}} {values[moment]!r} {moment}" for moment in sorted(values))
