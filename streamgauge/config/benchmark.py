@@ -119,8 +119,11 @@ class Benchmark(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key in ("experiments", "workloads", "systems"):
-            names = [item.name for item in getattr(self, key)]
+        parts: dict[str, Sequence[_Named]] = {
+            "experiments": self.experiments, "workloads": self.workloads, "systems": self.systems,
+        }  # fmt: skip
+        for key, items in parts.items():
+            names = [item.name for item in items]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{key}: found the name {twice[0]!r} twice; names must differ")
