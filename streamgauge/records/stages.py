@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -15,6 +16,11 @@ Cause = Literal[
     "outage",  # which a retry may mend
     "fault",  # of anything else
 ]
+
+
+def named(stage: str, scope: Mapping[str, str]) -> str:
+    """Returns words for a stage with what it runs for, such as "generate late20"."""
+    return " ".join([stage, *scope.values()])
 
 
 class StageLine(Line):
@@ -36,5 +42,4 @@ class StageLine(Line):
 
     @property
     def what(self) -> str:
-        """Words for the stage with what it runs for, such as "generate late20"."""
-        return " ".join([self.stage, *self.scope.values()])
+        return named(self.stage, self.scope)

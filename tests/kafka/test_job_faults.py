@@ -19,7 +19,7 @@ from streamgauge.bench.driver.system import NotStruck, TrialSetup
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.life import Job, mend_left
 from streamgauge.bench.engines.job.settings import JobSettings
-from streamgauge.bench.engines.job.templates import Places
+from streamgauge.bench.engines.job.templates import PLACES, Places
 from streamgauge.bench.measurements.recovery.stage import why_not
 from streamgauge.streams.kafka.records import Form
 from tests.measure.benches import write_bench
@@ -35,7 +35,7 @@ def settings(**faults: Any) -> JobSettings:
 
 @contextmanager
 def started(place: Path, **faults: Any) -> Iterator[Job]:
-    places = Places(group="g", work=str(place))
+    places = Places(**dict.fromkeys(PLACES, "") | {"group": "g", "work": str(place)})
     job = Job(settings(**faults), places, Form("json", "ms", True), None, place / "logs")
     job.start()
     try:

@@ -16,7 +16,7 @@ import typer
 from pydantic_core import from_json, to_json
 
 from streamgauge import config
-from streamgauge.app.cli import outside, workplace
+from streamgauge.app.cli import options, outside, workplace
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
@@ -204,8 +204,7 @@ def search(
     """Find the highest rate that a system sustains."""
     cell = config.Cell(experiment=experiment, workload=workload, system=system)
     benchmark, store = _checked(file, cell, artifacts)
-    given = {"processes": processes, "proof_steps": proof_steps}
-    changes = {key: value for key, value in given.items() if value is not None}
+    changes = options.given({"processes": processes, "proof_steps": proof_steps})
     benchmark = benchmark.model_copy(update={"search": benchmark.search.model_copy(update=changes)})
     from streamgauge.bench.measure.cell_run import CellRun
     from streamgauge.bench.measurements.search import stage

@@ -23,8 +23,7 @@ from streamgauge.bench.driver.queues import held_rows
 from streamgauge.bench.driver.replay import memory_of_each
 from streamgauge.bench.driver.system import Adapter, Capabilities, Share, make_system, rules_of
 from streamgauge.bench.driver.trial import run_trial
-from streamgauge.bench.driver.trial_request import LONGEST_LADDER_S, OVERLOAD, Bounds, TrialRequest
-from streamgauge.bench.faults.strike import Strike
+from streamgauge.bench.driver.trial_request import LONGEST_LADDER_S, OVERLOAD, Bounds, Through, TrialRequest
 from streamgauge.bench.measure import telemetry
 from streamgauge.bench.measure.cell_plan import CellPlan
 from streamgauge.bench.measure.checks import allowed_cpus, named_ids
@@ -119,12 +118,13 @@ class ReadyCell:
     def trial(
         self, rate: float, seconds: float, *, token: int, behind_s: float = 0.0, batch_noise: float | None = None,
         until: Callable[[TrialObservation], bool] | None = None, look: Look | None = None,
+        through: Through = nullcontext,
     ) -> TrialResult:  # fmt: skip
         """Runs one open-loop trial at `rate` events/s for at most `seconds`.
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
         behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
-        look: looks at it, such as to strike it.
+        look: looks at it, such as to strike it. through: yields the endpoints that the system is given.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -140,7 +140,7 @@ class ReadyCell:
                 self._again(self.fleet.start)
                 request = dataclasses.replace(
                     self._request(token, rate, seconds, behind_s), batch_noise=batch_noise,
-                    over=over if until else None, through=look.between if isinstance(look, Strike) else nullcontext,
+                    over=over if until else None, through=through,
                     progress=Progress(rate, partial(look, system, self._work) if look else None),
                 )  # fmt: skip
                 run = run_trial(system, self.fleet, request)

@@ -8,7 +8,7 @@ from streamgauge.base.words import FEW, THIN, counted, first_of
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.results.report.blocks import Block, Cell, Outcome, Row, Section, State, Table, Text, attempt
 from streamgauge.results.report.degrees import comparisons, wanted
-from streamgauge.results.report.formatting import MISSING, between, count, number, percent, share
+from streamgauge.results.report.formatting import MISSING, between, count, number, percent
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.model import limited_by
 from streamgauge.results.report.run_records import CellRecord, Records, Status, Stream, load_of, one_line
@@ -104,7 +104,7 @@ def _cells(cells: list[CellRecord]) -> Table:
     for record in cells:
         cell, (limit, meaning) = record.cell, limited_by(record.search)
         top = record.top_run
-        p99 = f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{share(top.fraction)}" if top else MISSING
+        p99 = f"{number(top.event_latency.p99_ms, 'ms')} at\u00a0{load_of(top)}" if top else MISSING
         covers = f"of {record.interval_of}".replace(" ", "\u00a0") if record.interval_of else ""
         rows.append(
             {

@@ -26,6 +26,7 @@ from streamgauge.records.manifests import StreamManifest
 from streamgauge.records.profile import Profile
 from streamgauge.records.record import Record
 from streamgauge.records.registry import outputs_of
+from streamgauge.records.stages import named
 from streamgauge.records.trial import LATENCY_TRIALS, TRIALS, WINDOWS, LatencyTrial, MeasuredTrial, MeasuredWindow
 from streamgauge.records.validation import Validation
 from streamgauge.streams.keys import profile_key, stream_key
@@ -49,7 +50,7 @@ class Status:
 
     @property
     def what(self) -> str:
-        return " ".join([self.stage, *self.scope.values()])
+        return named(self.stage, self.scope)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME, Stage, needed_before, stage_of
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.records.manifests import EventsManifest
+from streamgauge.records.stages import named
 from streamgauge.streams.sources import topics
 from streamgauge.streams.stages.tasks import OnSpark
 
@@ -90,7 +91,7 @@ class Job:
                 return self._stopped_at(earlier, narrower)
         last = self.run.latest(stage.name, **scope)
         state = _NOT_DONE.get(last.state) if last else None
-        return f"{' '.join([stage.name, *scope.values()])} {state or 'did not run'}"
+        return f"{named(stage.name, scope)} {state or 'did not run'}"
 
     def done(self, artifact: Artifact) -> None:
         log.info("%s %s: %s", artifact.kind, "reused" if artifact.reused else "written", artifact.path)

@@ -15,13 +15,13 @@ from streamgauge.bench.driver.system import Fault
 class Places(Model):
     """Values of the places in the commands, the environment and the progress."""
 
-    bootstrap: str = ""
-    input: str = ""
-    output: str = ""
+    bootstrap: str
+    input: str
+    output: str
     group: str
-    attempt: str = ""
-    work: str = ""
-    version: str = ""
+    attempt: str
+    work: str
+    version: str
 
 
 PLACES = tuple(Places.model_fields)

@@ -101,7 +101,9 @@ def struck(
         log.info("%s %d of %d at %.6g events/s", fault, number, section.repeats, rate)
         strike = Strike(fault, at_s, section.cut_seconds, cuts_itself=bench.capabilities.cuts_itself)
         until = partial(is_over, strike, bound_s)
-        yield strike, bench.trial(rate, section.seconds, token=token, look=strike, until=until)
+        yield strike, bench.trial(
+            rate, section.seconds, token=token, look=strike, through=strike.between, until=until
+        )  # fmt: skip
 
 
 def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.base.field_types import Model, PositiveFloat
+from streamgauge.base.field_types import Model, PositiveFloat, Seed
 from streamgauge.bench.measurements import LONGEST, Pace, Section
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Scaling(Section):
     blocks: Annotated[int, Field(ge=2, le=50)] = Field(
         default=3, description="blocks, each of which measures every part once, in an order of its own"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="seed of these orders")
+    seed: Seed = Field(default=1, description="seed of these orders")
     demand: PositiveFloat | None = Field(
         default=None, description="events/s for which the least cores, or the least value of the setting, are told"
     )
