@@ -33,10 +33,13 @@ def settings(**faults: Any) -> JobSettings:
     return JobSettings.model_validate(about | {"faults": faults, "environment": {"NAME": "of {group}"}})
 
 
+def in_group_g(work: Path) -> Places:
+    return Places(**dict.fromkeys(PLACES, "") | {"group": "g", "work": str(work)})
+
+
 @contextmanager
 def started(place: Path, **faults: Any) -> Iterator[Job]:
-    places = Places(**dict.fromkeys(PLACES, "") | {"group": "g", "work": str(place)})
-    job = Job(settings(**faults), places, Form("json", "ms", True), None, place / "logs")
+    job = Job(settings(**faults), in_group_g(place), Form("json", "ms", True), None, place / "logs")
     job.start()
     try:
         yield job
@@ -100,9 +103,13 @@ def test_a_network_that_was_left_cut_is_measured_only_if_nobody_declares_how_to_
     left, heals = tmp_path / "cut.json", {"cut": TOUCH, "heal": ["true"]}
     needs = settings(**heals).model_copy(update={"environment": {"NAME": "${NO_SUCH_VARIABLE}"}})
     for text, system, problem in (
-        ('{"group": "g"}', needs, "environment.NAME: the environment has no variable NO_SUCH_VARIABLE"),
+        (
+            in_group_g(tmp_path).model_dump_json(),
+            needs,
+            "environment.NAME: the environment has no variable NO_SUCH_VARIABLE",
+        ),
         ('["g"]', settings(**heals), "found no values of places in it"),
-        ("{}", settings(**heals), "found no values of places in it"),
+        ('{"group": "g"}', settings(**heals), "found no values of places in it"),
         ("{", settings(**heals), "found no values of places in it"),
     ):
         left.write_text(text)
