@@ -14,6 +14,8 @@ from streamgauge.config.mistakes import check
 M = TypeVar("M", bound=BaseModel)
 #: settings that are numbers of workers, as the scalability law takes them
 WORKERS = ("parallelism", "master")
+#: setting of engines whose checkpoints have an interval of their own: its milliseconds
+CHECKPOINT = "checkpoint_ms"
 #: the one setting that may be changed and is none of a system
 PARTITIONS = "replay.partitions"
 
@@ -44,6 +46,8 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
         wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
     elif setting in WORKERS and 0 < cpus < workers:
         wrong = f"no more workers of systems.{system} than its cpus: {cpus}"
+    elif setting == CHECKPOINT and value > 1000 * benchmark.search.window_seconds:
+        wrong = f"at most search.window_seconds: {benchmark.search.window_seconds:g} s, as a window has two checkpoints"
     if wrong:
         raise UserError(f"scaling.values: found {value}, allowed: {wrong}")
     systems = tuple(model if one.name == system else one for one in benchmark.systems)

@@ -37,8 +37,8 @@ class Confirmed:
 
 
 def higher_is_better(metric: str, unit: str) -> bool:
-    """True for rates and for the efficiency of parts of a machine; lower is better for times and costs."""
-    return unit.endswith("/s") or unit == "events/unit" or metric.startswith("scaling_efficiency")
+    """True for rates, and for those of parts of a machine against another part; lower is better for times and costs."""
+    return unit.endswith("/s") or unit == "events/unit" or metric.startswith(("scaling_efficiency", "scaling_relative"))
 
 
 def suspects(changes: Iterable[Change], judged: Iterable[tuple[int, str, str]], segment: int = SEGMENT) -> list[Change]:

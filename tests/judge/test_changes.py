@@ -177,7 +177,8 @@ def compare_again(n: int) -> object:
     ("metric", "unit", "higher"),
     [
         ("sustainable_rate_events_per_s", "events/s", True), ("processing_latency_ms_p99", "ms", False),
-        ("scaling_efficiency_at_0.5", "ratio", True), ("scaling_contention", "ratio", False),
+        ("scaling_efficiency_at_0.5", "ratio", True), ("scaling_relative_rate_at_checkpoint_ms_500", "ratio", True),
+        ("scaling_contention", "ratio", False),
     ],
 )  # fmt: skip
 def test_which_way_a_figure_is_better(metric: str, unit: str, higher: bool) -> None:

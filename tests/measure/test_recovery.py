@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.app.airflow import summary
+from streamgauge.app.cli.planning import plan_of
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.units import Duration
@@ -371,6 +372,20 @@ def test_its_stage_follows_its_section_and_its_time_is_in_the_plan(tmp_path: Pat
     expected_s = pytest.approx(2 * USUAL.start_s + 3 * sum(10 + one + 3.5 for one in away_s.values()))
     assert timing.stage_seconds(BY_NAME["recovery"], bench.benchmark, USUAL) == expected_s
     assert "recovery" not in [stage.name for stage in stages_of(write_bench(tmp_path).benchmark)]
+
+
+def test_a_trial_too_short_to_see_the_system_back_is_a_hint_of_check(tmp_path: Path) -> None:
+    # away for 4 s, and at half of its rate it needs 4 more; then it is watched for 3.5 s
+    hint = (
+        "recovery.seconds: found 17, but systems.known is usually back for good 8 s after a kill; from 18 on, a trial "
+        "sees it"
+    )
+    system = {"name": "known", "engine": "known", "restart": "4s"}
+    for section, hints in (({"seconds": 17}, [hint]), ({"seconds": 18}, []), ({"seconds": 17, "rate": 100}, [])):
+        recovery = {"fraction": 0.5, "faults": ["kill", "cut"], **section}
+        bench = write_bench(tmp_path, systems=[system], search={"max_age": "500ms"}, recovery=recovery)
+        plan = plan_of(bench.benchmark, bench.store)
+        assert plan["doubts"] == hints, section
 
 
 @pytest.mark.parametrize(

@@ -96,13 +96,16 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("system", "setting", "value", "replay", "why"),
     [
-        (FLINK, "paralelism", 2, {}, ALLOWED.format("paralelism", "parallelism, replay.partitions")),
-        (FLINK, "memory", 2, {}, ALLOWED.format("memory", "parallelism, replay.partitions")),
+        (FLINK, "paralelism", 2, {}, ALLOWED.format("paralelism", "parallelism, checkpoint_ms, replay.partitions")),
+        (FLINK, "memory", 2, {}, ALLOWED.format("memory", "parallelism, checkpoint_ms, replay.partitions")),
         (SPARK, "conf.a", 2, {}, ALLOWED.format("conf.a", "master, replay.partitions")),
         (SPARK | {"master": "spark://10.0.0.1:7077"}, "master", 2, {}, ALLOWED.format("master", "replay.partitions")),
         (JOB, "environment.PLACE", 2, {}, ALLOWED.format("environment.PLACE", OF_A_JOB)),
         (JOB, "environment.WORKER", 2, {}, ALLOWED.format("environment.WORKER", OF_A_JOB)),
-        (FLINK, "replay.partitions", 2, {"remote": ["h:1"]}, ALLOWED.format("replay.partitions", "parallelism")),
+        (
+            FLINK, "replay.partitions", 2, {"remote": ["h:1"]},
+            ALLOWED.format("replay.partitions", "parallelism, checkpoint_ms"),
+        ),
         (FLINK, "parallelism", 101, {}, "scaling.values: found 101, allowed: at most 100"),
         (JOB, "replay.partitions", 5000, {}, "scaling.values: found 5000, allowed: at most 1024"),
         (
@@ -125,6 +128,10 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
             SPARK | {"master": "local[4]"}, "replay.partitions", 4, {},
             "scaling.values: found 1, allowed: at least the workers of systems.known: 4",
         ),
+        (
+            FLINK, "checkpoint_ms", 4001, {},
+            "scaling.values: found 4001, allowed: at most search.window_seconds: 4 s, as a window has two checkpoints",
+        ),
     ],
 )  # fmt: skip
 def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
@@ -141,6 +148,7 @@ def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
     ("system", "setting", "changed"),
     [
         (FLINK, "parallelism", {"parallelism": 3}),
+        (FLINK, "checkpoint_ms", {"conf": {"execution.checkpointing.interval": "3ms"}}),
         (SPARK, "master", {"master": "local[3]"}),
         (SPARK | {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
         (JOB, "environment.WORKERS", {"environment": {"WORKERS": "3", "PLACE": "x"}}),
@@ -250,7 +258,9 @@ def test_a_process_with_another_setting_need_not_have_the_cap_of_a_batch_that_th
 
 def test_no_law_is_fitted_to_what_counts_no_workers_and_values_have_all_their_digits() -> None:
     values = (1048576, 1048577, 4194304, 8388608)
-    carried_by = [carried_of([*point(one, one, one)], one, values) for one in values]
+    points = [*point(values[0], 20, 40), *point(values[1], 18, 36)]
+    carried_by = [carried_of(points, one, values, in_proportion=False) for one in values]
+    assert [one.efficiency for one in carried_by] == [1.0, pytest.approx(0.9), None, None]
     run = record_of("p", Scaling(setting="environment.ROWS", values=values, blocks=2), carried_by, 0.0)
     assert run.refused == "it is one of workers, and environment.ROWS is no number of these"
     assert run.at(values[1]) == "with environment.ROWS 1048577"

@@ -27,6 +27,7 @@ from streamgauge.results.report.metric_names import for_people
         ("scaling_rate_at_0.25", "rate on 0.25 CPUs"),
         ("scaling_efficiency_at_1", "efficiency on 1 CPU"),
         ("scaling_rate_at_parallelism_2", "rate with parallelism 2"),
+        ("scaling_relative_rate_at_checkpoint_ms_1000", "relative rate with checkpoint_ms 1000"),
         ("scaling_cost_per_billion_at_4", "money for a billion events on 4 CPUs"),
         ("scaling_cost_per_billion_for_2000_per_s", "money for a billion events for 2000 events/s"),
         ("scaling_coherency", "coherency of the scalability law"),

@@ -87,11 +87,14 @@ def check(
     console.print(
         f"  cells   {len(cells)}" + (": " + ", ".join(cells[:6]) + (" …" if len(cells) > 6 else "") if cells else "")
     )
-    for line in losses.lines(plan["lost_at_own_speed"]):
-        say(f"  lost    {line}")
-    say(f"  takes   {plan['takes']}")
-    if plan["release_takes"]:
-        say(f"  release check: {plan['release_takes']}")
+    for word, lines in (
+        ("lost", losses.lines(plan["lost_at_own_speed"])),
+        ("takes", [plan["takes"]]),
+        ("release check:", filter(None, [plan["release_takes"]])),
+        ("hint", plan["doubts"]),
+    ):
+        for line in lines:
+            say(f"  {word:<7} {line}")
     if not connect and plan["reached"]:
         for line in outside.lines(benchmark):
             say(f"  names   {line}")
@@ -127,6 +130,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     return {
         "benchmark": benchmark.name,
         "takes": timing.summary(benchmark),
+        "doubts": [line for section in benchmark.sections.values() for line in section.doubts(benchmark)],
         "release_takes": timing.release_summary(benchmark) if benchmark.release else None,
         "sources": [
             {"file": file, "size": stat_source(file).st_size if is_near else None}

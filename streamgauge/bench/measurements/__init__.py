@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,6 +102,10 @@ class Section(Model):
     @abstractmethod
     def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
         """Estimates the seconds of the measurement of a cell."""
+
+    def doubts(self, benchmark: Benchmark) -> Iterator[str]:  # noqa: ARG002 - most sections leave none
+        """Yields what will probably not be measured by these settings, a line each."""
+        yield from ()
 
 
 class RatedSection(Section):

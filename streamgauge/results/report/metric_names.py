@@ -21,7 +21,8 @@ _RECOVERY = {
     "doubled_per_trial": "answers doubled in a trial after {}",
 }
 _SCALING = {
-    "rate": "rate", "efficiency": "efficiency", "cost_per_billion": "money for a billion events", "cores": "CPUs",
+    "rate": "rate", "efficiency": "efficiency", "relative_rate": "relative rate",
+    "cost_per_billion": "money for a billion events", "cores": "CPUs",
 }  # fmt: skip
 _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"sustainable_rate_events_per_s", lambda _: "sustainable rate"),
@@ -39,7 +40,7 @@ _NAMES: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"catchup_dropped", lambda _: "share of events dropped while it catches up"),
     (r"catchup_peak_(\w+)", lambda m: f"peak {m[1].replace('_', ' ')} while it catches up"),
     (
-        rf"scaling_(rate|efficiency|cost_per_billion)_at_(?:(\w+)_)?({_NUMBER})",
+        rf"scaling_(rate|efficiency|relative_rate|cost_per_billion)_at_(?:(\w+)_)?({_NUMBER})",
         lambda m: f"{_SCALING[m[1]]} {f'with {m[2]} {m[3]}' if m[2] else f'on {_cpus(m[3])}'}",
     ),
     (

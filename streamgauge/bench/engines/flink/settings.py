@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
+from streamgauge.config.changing import CHECKPOINT
 from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
@@ -80,7 +81,7 @@ class FlinkSettings(System):
 
     @property
     def away_s(self) -> Mapping[str, float]:
-        return {"restart": 10.0, "rescale": 1.0}
+        return {"kill": 16.0, "restart": 10.0, "rescale": 1.0}
 
     @property
     def state(self) -> str:
@@ -90,11 +91,10 @@ class FlinkSettings(System):
         return self.model_copy(update=resolved(base, flink_home=self.flink_home))
 
     def numbers(self, value: int) -> Mapping[str, Mapping[str, object]]:
-        return {"parallelism": {"parallelism": value}}
+        return {"parallelism": {"parallelism": value}, CHECKPOINT: {"conf": {**self.conf, INTERVAL: f"{value}ms"}}}
 
     def checkpointing(self, interval: Duration) -> Self:
-        conf = {**self.conf, INTERVAL: f"{round(1000 * interval.seconds)}ms"}
-        return self.model_copy(update={"conf": conf})
+        return self.model_copy(update=self.numbers(round(1000 * interval.seconds))[CHECKPOINT])
 
     def reached(self) -> Iterator[Reached]:
         if self.flink_home:

@@ -88,7 +88,7 @@ class SparkSettings(System):
 
     @property
     def away_s(self) -> Mapping[str, float]:
-        return {"kill": 33.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
+        return {"kill": 19.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
 
     @property
     def workers(self) -> int | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -76,6 +79,19 @@ class Recovery(RatedSection):
                 "the rest of a trial shows the way back"
             )
         return self
+
+    def doubts(self, benchmark: Benchmark) -> Iterator[str]:
+        """Yields the faults whose trials end before the system has worked off what came while it was away."""
+        used = self.fraction if self.rate is None else 0.0  # of a declared rate nobody knows
+        watches_s = watched_s(benchmark.search.max_age.seconds)
+        for system, fault in itertools.product(benchmark.systems, self.faults):
+            back_s = system.away_s.get(fault, 0.0) / (1 - used)
+            least_s = (back_s + watches_s) / (1 - LATEST)
+            if fault in system.away_s and self.seconds < least_s:
+                yield (
+                    f"recovery.seconds: found {self.seconds:g}, but systems.{system.name} is usually back for good "
+                    f"{back_s:.0f} s after a {fault}; from {math.ceil(least_s)} on, a trial sees it"
+                )
 
     def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
         """Estimates the seconds of a cell's trials; at the longest, each leaves the system to be replaced.

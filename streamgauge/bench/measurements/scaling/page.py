@@ -51,12 +51,13 @@ def _efficiency(run: ScalingRun, one: Carried) -> tuple[str, str, str]:
     value = MISSING if one.efficiency is None else share(round(one.efficiency, 3))
     ends = one.efficiency_interval
     shown = "" if ends is None else f"; {share(round(ends[0], 3))} to {share(round(ends[1], 3))}"
-    of = (
-        f"of the rate with the least {run.setting}, in proportion"
-        if run.setting
-        else "of the rate of one CPU for each CPU"
-    )
-    return (f"efficiency {run.at(one.cpus)}", value, f"{of}{shown}")
+    of = f"of the rate with the least {run.setting}" if run.setting else "of the rate of one CPU for each CPU"
+    in_proportion = ", in proportion" if run.setting and run.counts_workers else ""
+    return (f"{_compared(run)} {run.at(one.cpus)}", value, f"{of}{in_proportion}{shown}")
+
+
+def _compared(run: ScalingRun) -> str:
+    return "efficiency" if run.counts_workers else "relative rate"
 
 
 def _need(run: ScalingRun, need: Need) -> tuple[str, str, str]:
@@ -79,7 +80,7 @@ def _answers(run: ScalingRun) -> tuple[str, str, str]:
 
 
 def _table(run: ScalingRun) -> Table:
-    columns = [run.unit, "rate (events/s)", "90\u202f% interval", "efficiency", "90\u202f% interval of it"]
+    columns = [run.unit, "rate (events/s)", "90\u202f% interval", _compared(run), "90\u202f% interval of it"]
     columns += ["blocks", "limited by", *(["a billion events cost"] if run.core_hour is not None else [])]
     rows: list[list[Cell]] = []
     for one in run.points:
@@ -108,7 +109,7 @@ def _chart(run: ScalingRun) -> Chart:
     bars = error_bars(rates, [one.interval for one in known])
     traces: list[Trace] = [line("measured", cpus, rates, 0, mode="markers", marker={"size": 9}, error_y=bars)]
     base = next((one for one in known if one.cpus == 1), known[0] if known else None)
-    if base is not None and base.rate_events_per_s is not None:
+    if base is not None and base.rate_events_per_s is not None and run.counts_workers:
         each = base.rate_events_per_s / base.cpus
         traces.append(
             line("in proportion" if run.setting else "as one CPU each", [0.0, cpus[-1]], [0.0, each * cpus[-1]], 1)

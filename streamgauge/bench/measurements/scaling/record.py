@@ -26,7 +26,9 @@ class Carried(Part):
     cpus: float  # or the value of the setting
     rate_events_per_s: float | None = None
     interval: Interval | None = None
-    efficiency: float | None = None  # the rate of a CPU over that of one CPU, both from the same block
+    #: the rate of a CPU, or of a worker, over that of one, both from the same block; with a setting that counts no
+    #: workers, the rate over that with the least value
+    efficiency: float | None = None
     efficiency_interval: Interval | None = None
     blocks: tuple[float, ...] = ()  # the rate in each of them
     limited_by: str = ""
@@ -133,6 +135,11 @@ class ScalingRun(Answered):
         return {"": self.checked.correct} if self.checked else {}
 
     @property
+    def counts_workers(self) -> bool:
+        """True if a number twice as large should carry twice the rate."""
+        return counts_workers(self.setting)
+
+    @property
     def unit(self) -> str:
         """Returns the name of what the numbers of the points count."""
         return self.setting or "CPUs"
@@ -174,9 +181,14 @@ class ScalingRun(Answered):
         return self.cost(point.cpus, point.rate_events_per_s)
 
 
+def counts_workers(setting: str | None) -> bool:
+    """True without a setting, as parts of a machine are CPUs, and with one that is a number of workers."""
+    return not setting or setting in WORKERS
+
+
 def law_of(points: tuple[Carried, ...], setting: str = "") -> Law | Refused:
     """The scalability law of the rates of all blocks, or why they do not carry it."""
-    if setting and setting not in WORKERS:
+    if not counts_workers(setting):
         return Refused(f"it is one of workers, and {setting} is no number of these")
     return fit([(point.cpus, rate) for point in points for rate in point.blocks])
 

@@ -37,8 +37,8 @@ class Scaling(Section):
     )
     setting: str | None = Field(
         default=None,
-        description="number among the settings: parallelism, master (that of local[2]), a job's environment.…, or "
-        "replay.partitions; each of `values` has fresh processes; instead of `quotas`",
+        description="number among the settings: parallelism, master (that of local[2]), checkpoint_ms, a job's "
+        "environment.…, or replay.partitions; each of `values` has fresh processes; instead of `quotas`",
     )
     values: Annotated[tuple[Annotated[int, Field(gt=0)], ...], Field(min_length=2)] | None = Field(
         default=None, description="numbers that the setting has"

@@ -17,7 +17,15 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measurements.latency.stage import sustainable
-from streamgauge.bench.measurements.scaling.record import Carried, Checked, Scalability, ScalingRun, law_of, need_of
+from streamgauge.bench.measurements.scaling.record import (
+    Carried,
+    Checked,
+    Scalability,
+    ScalingRun,
+    counts_workers,
+    law_of,
+    need_of,
+)
 from streamgauge.bench.measurements.scaling.section import CHECK_S, Scaling
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.estimate import differ_of, geometric_mean, interval
@@ -183,7 +191,8 @@ def _measured(
         section.parts, section.blocks, section.seed, benchmark.search, limits, whole, visit,
         in_proportion=section.setting is None,
     )  # fmt: skip
-    carried = [carried_of(points, part, section.parts) for part in section.parts]
+    counts = counts_workers(section.setting)
+    carried = [carried_of(points, part, section.parts, in_proportion=counts) for part in section.parts]
     rates = [(one.rate_events_per_s, one.cpus) for one in carried if one.rate_events_per_s]
     if not rates:
         return carried, None, {}
@@ -208,15 +217,19 @@ def checked_of(measured: TrialResult, rate: float) -> tuple[Checked, dict[str, s
     return checked, software_of(measured.details)
 
 
-def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float]) -> Carried:
-    """The rate on so many CPUs over all blocks, and its efficiency against one CPU, or the least part without one."""
-    base = 1.0 if 1.0 in parts else min(parts)
+def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float], *, in_proportion: bool = True) -> Carried:
+    """The rate on so many CPUs over all blocks, and its efficiency against one CPU, or the least part without one.
+
+    in_proportion: a part twice as large should carry twice the rate; else both should carry the same.
+    """
+    base = 1.0 if in_proportion and 1.0 in parts else min(parts)
+    more = cpus / base if in_proportion else 1.0
     rates = {(one.block, one.cpus): one.estimate.rate_events_per_s for one in points if one.estimate}
     own = {block: rate for (block, at), rate in rates.items() if at == cpus}
     if not own:
         reasons = [one.reason for one in points if one.cpus == cpus and one.reason]
         return Carried(cpus=cpus, reason=reasons[-1] if reasons else "it was not measured")
-    pairs = [rate / cpus / (rates[block, base] / base) for block, rate in own.items() if (block, base) in rates]
+    pairs = [rate / rates[block, base] / more for block, rate in own.items() if (block, base) in rates]
     limits = [one.estimate.constraint for one in points if one.cpus == cpus and one.estimate]
     return Carried(
         cpus=cpus,
@@ -257,7 +270,7 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
     for one in run.points:
         figures = [
             ("rate", "events/s", one.rate_events_per_s, one.interval),
-            ("efficiency", "ratio", one.efficiency, one.efficiency_interval),
+            ("efficiency" if run.counts_workers else "relative_rate", "ratio", one.efficiency, one.efficiency_interval),
         ]
         if run.core_hour is not None:
             low, high = (run.cost(one.cpus, rate) for rate in one.interval or (None, None))
