@@ -10,12 +10,13 @@ from pydantic import BaseModel
 from streamgauge.base.errors import UserError
 from streamgauge.config.benchmark import Benchmark
 from streamgauge.config.mistakes import check
+from streamgauge.config.systems import CHECKPOINT
 
 M = TypeVar("M", bound=BaseModel)
 #: settings that are numbers of workers, as the scalability law takes them
 WORKERS = ("parallelism", "master")
-#: setting of engines whose checkpoints have an interval of their own: its milliseconds
-CHECKPOINT = "checkpoint_ms"
+#: shortest interval of checkpoints that Flink takes (CheckpointConfig)
+LEAST_MS = 10
 #: the one setting that may be changed and is none of a system
 PARTITIONS = "replay.partitions"
 
@@ -46,12 +47,22 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
         wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
     elif setting in WORKERS and 0 < cpus < workers:
         wrong = f"no more workers of systems.{system} than its cpus: {cpus}"
-    elif setting == CHECKPOINT and value > 1000 * benchmark.search.window_seconds:
-        wrong = f"at most search.window_seconds: {benchmark.search.window_seconds:g} s, as a window has two checkpoints"
+    elif setting == CHECKPOINT and not LEAST_MS <= value <= _longest_ms(benchmark):
+        wrong = f"from {LEAST_MS} to {_longest_ms(benchmark)}, search.window_seconds or half of search.max_age"
     if wrong:
         raise UserError(f"scaling.values: found {value}, allowed: {wrong}")
     systems = tuple(model if one.name == system else one for one in benchmark.systems)
     return benchmark.model_copy(update={"replay": replay, "systems": systems})
+
+
+def _longest_ms(benchmark: Benchmark) -> int:
+    """The longest interval of checkpoints at which a closed loop measures the engine, and not its driver.
+
+    Two of them are then due in a window of twice `window_seconds`. What no checkpoint holds, the driver keeps up to
+    twice the rows that wait, which are those of half the allowed age.
+    """
+    search = benchmark.search
+    return int(1000 * min(search.window_seconds, search.max_age.seconds / 2))
 
 
 def why_not(benchmark: Benchmark, system: str, setting: str, value: int) -> str:

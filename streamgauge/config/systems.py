@@ -33,6 +33,8 @@ ENGINES = Parts(
 _PLAIN = re.compile(r"true|false|-?\d+(\.\d+)?[A-Za-z]*")
 #: an option of a JVM that names no file and no command
 _JVM_SIZE = re.compile(r"-X(ms|mx|mn|ss)\d+[kKmMgG]?|-Xshare:auto|-XX:[+-]\w+|-XX:(?!On)\w+=\d+[kKmMgG]?")
+#: the number of an engine's settings that is the interval of its checkpoints, in milliseconds
+CHECKPOINT = "checkpoint_ms"
 #: what a user's own engine is called
 OWN = "package.module:Class"
 #: the engine of a system that names none
@@ -110,7 +112,7 @@ class System(Model):
     def away_s(self) -> Mapping[str, float]:
         """Seconds that it is usually away after a fault, by the fault's name; a fault that is not named is as a start.
 
-        They only estimate how long a measurement takes.
+        They estimate how long a measurement takes, and whether a trial is long enough to see the system back.
         """
         return {}
 

@@ -20,9 +20,9 @@ from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.scaling import stage
-from streamgauge.bench.measurements.scaling.record import Carried, ScalingRun, need_of
+from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
-from streamgauge.bench.measurements.scaling.stage import carried_of, record_of, sentence_of
+from streamgauge.bench.measurements.scaling.stage import carried_of, keep, record_of, sentence_of
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.parts import GIVE_UP, measure_parts, order, steps
 from streamgauge.bench.search.steps import Hold
@@ -298,3 +298,25 @@ def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:
     shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
     notes = [block.text for block in shown if isinstance(block, Note)]
     assert any(text.startswith("The points carry no scalability law: 2 sizes") for text in notes)
+
+
+def test_no_figure_is_shown_or_kept_where_answers_were_wrong(tmp_path: Path) -> None:
+    bench, parts = bench_of(tmp_path), (0.5, 1.0)
+    cell_run, points = searched(bench), [*point(0.5, 45, 47), *point(1.0, 100, 104)]
+    wrong = Checked(rate_events_per_s=30, outcome="sustainable", correct=False, reason="2 of 9 rows differ")
+    about = Scaling(quotas=parts, demand=40, cost=Cost(core_hour=1))
+    run = record_of("p", about, [carried_of(points, one, parts) for one in parts], 0.0)
+    run = run.model_copy(update={"checked": wrong})
+    assert sentence_of(run) == "void: answers were wrong on the smallest part"
+    run.write(cell_run.directory / "scaling.json")
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    tiles = [[label for label, *_ in block.tiles] for block in shown if isinstance(block, Tiles)]
+    assert tiles[-1] == ["answers"]
+    assert [block.text for block in shown if isinstance(block, Note)][-1] == (
+        "No figure counts: answers were wrong on the smallest part. 2 of 9 rows differ"
+    )
+    assert not [block for block in shown if isinstance(block, Table) and block.caption.startswith("Parts")]
+    keep(cell_run, run)
+    lines = [one for one in read_jsonl(cell_run.run_directory / "results.jsonl") if one["metric"].startswith("scaling")]
+    assert len(lines) == 8
+    assert {(one["valid"], one["reason"]) for one in lines} == {(False, "answers were wrong on the smallest part")}

@@ -35,7 +35,7 @@ from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Chart, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import write_bench
-from tests.measure.scaled import ONE_CPU, WHOLE, bench_of, follow_the_law, measured, point, visits, window
+from tests.measure.scaled import ONE_CPU, WHOLE, bench_of, follow_the_law, measured, point, searched, visits, window
 
 FLINK: dict[str, Any] = {"name": "known", "engine": "flink"}
 SPARK: dict[str, Any] = {"name": "known", "engine": "spark"}
@@ -130,7 +130,7 @@ def test_each_value_of_a_setting_has_fresh_processes(tmp_path: Path, monkeypatch
         ),
         (
             FLINK, "checkpoint_ms", 4001, {},
-            "scaling.values: found 4001, allowed: at most search.window_seconds: 4 s, as a window has two checkpoints",
+            "scaling.values: found 1, allowed: from 10 to 4000, search.window_seconds or half of search.max_age",
         ),
     ],
 )  # fmt: skip
@@ -148,7 +148,6 @@ def test_a_setting_that_no_system_has_or_a_value_without_effect_is_one_line(
     ("system", "setting", "changed"),
     [
         (FLINK, "parallelism", {"parallelism": 3}),
-        (FLINK, "checkpoint_ms", {"conf": {"execution.checkpointing.interval": "3ms"}}),
         (SPARK, "master", {"master": "local[3]"}),
         (SPARK | {"master": "local-cluster[2,1,1024]"}, "master", {"master": "local-cluster[3,1,1024]"}),
         (JOB, "environment.WORKERS", {"environment": {"WORKERS": "3", "PLACE": "x"}}),
@@ -165,6 +164,26 @@ def test_a_number_is_changed_where_a_setting_has_one(
     new = with_setting(benchmark, "known", setting, 3)
     assert new.system("known") == benchmark.system("known").model_copy(update=changed)
     assert new.replay.partitions == (4 if changed else 3)
+
+
+def test_an_interval_of_checkpoints_has_a_rate_relative_to_that_of_the_shortest(tmp_path: Path) -> None:
+    section = {"setting": "checkpoint_ms", "values": [100, 2000], "blocks": 2}
+    bench = write_bench(tmp_path, systems=[FLINK], scaling=section)
+    changed = with_setting(bench.benchmark, "known", "checkpoint_ms", 2000).system("known").model_dump()
+    assert changed["conf"] == {"execution.checkpointing.interval": "2000ms"}
+    cell_run, points = searched(bench_of(tmp_path, **section)), [*point(100, 20, 40), *point(2000, 24, 48)]
+    carried_by = [carried_of(points, one, (100, 2000), "checkpoint_ms") for one in (100, 2000)]
+    run = record_of("p", Scaling.model_validate(section), carried_by, 0.0)
+    run.write(cell_run.directory / "scaling.json")
+    stage.keep(cell_run, run)
+    lines = {one["metric"]: one["value"] for one in read_jsonl(cell_run.run_directory / "results.jsonl")}
+    assert lines["scaling_relative_rate_at_checkpoint_ms_100"] == 1
+    assert lines["scaling_relative_rate_at_checkpoint_ms_2000"] == pytest.approx(1.2)
+    shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
+    [table] = [block for block in shown if isinstance(block, Table) and block.caption.startswith("Values")]
+    assert (table.columns[3], [plain(line[3]) for line in table.rows]) == ("relative rate", ["1", "1.2"])
+    [chart] = [block for block in shown if isinstance(block, Chart) and block.title == "Rate over checkpoint_ms"]
+    assert [trace["name"] for trace in chart.figure["data"]] == ["measured"], "no line in proportion"
 
 
 def test_a_system_without_the_setting_is_not_measurable_beside_one_that_has_it(tmp_path: Path) -> None:
@@ -259,8 +278,8 @@ def test_a_process_with_another_setting_need_not_have_the_cap_of_a_batch_that_th
 def test_no_law_is_fitted_to_what_counts_no_workers_and_values_have_all_their_digits() -> None:
     values = (1048576, 1048577, 4194304, 8388608)
     points = [*point(values[0], 20, 40), *point(values[1], 18, 36)]
-    carried_by = [carried_of(points, one, values, in_proportion=False) for one in values]
+    carried_by = [carried_of(points, one, values, "environment.ROWS") for one in values]
     assert [one.efficiency for one in carried_by] == [1.0, pytest.approx(0.9), None, None]
     run = record_of("p", Scaling(setting="environment.ROWS", values=values, blocks=2), carried_by, 0.0)
-    assert run.refused == "it is one of workers, and environment.ROWS is no number of these"
+    assert run.refused == "it is one of workers, and environment.ROWS is not known to be a number of these"
     assert run.at(values[1]) == "with environment.ROWS 1048577"

@@ -91,7 +91,7 @@ def check(
         ("lost", losses.lines(plan["lost_at_own_speed"])),
         ("takes", [plan["takes"]]),
         ("release check:", filter(None, [plan["release_takes"]])),
-        ("hint", plan["doubts"]),
+        ("hint", plan["hints"]),
     ):
         for line in lines:
             say(f"  {word:<7} {line}")
@@ -130,7 +130,7 @@ def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False)
     return {
         "benchmark": benchmark.name,
         "takes": timing.summary(benchmark),
-        "doubts": [line for section in benchmark.sections.values() for line in section.doubts(benchmark)],
+        "hints": [line for section in benchmark.sections.values() for line in section.hints(benchmark)],
         "release_takes": timing.release_summary(benchmark) if benchmark.release else None,
         "sources": [
             {"file": file, "size": stat_source(file).st_size if is_near else None}

@@ -103,8 +103,8 @@ class Section(Model):
     def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
         """Estimates the seconds of the measurement of a cell."""
 
-    def doubts(self, benchmark: Benchmark) -> Iterator[str]:  # noqa: ARG002 - most sections leave none
-        """Yields what will probably not be measured by these settings, a line each."""
+    def hints(self, benchmark: Benchmark) -> Iterator[str]:  # noqa: ARG002 - most sections leave none
+        """Yields what will probably not be measured with these settings, a line each."""
         yield from ()
 
 

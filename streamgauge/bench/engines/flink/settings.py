@@ -12,8 +12,7 @@ from pydantic import AfterValidator, Field
 from streamgauge.base.errors import UserError
 from streamgauge.base.shipped import ASIDE, tools
 from streamgauge.base.units import Duration
-from streamgauge.config.changing import CHECKPOINT
-from streamgauge.config.systems import Reached, Semantics, System, naming_code, resolved
+from streamgauge.config.systems import CHECKPOINT, Reached, Semantics, System, naming_code, resolved
 
 HOME = tools() / "flink"  # as `make flink` makes it
 JAR = "streamgauge-flink.jar"

@@ -269,7 +269,7 @@ class JobSettings(System):
     @property
     def away_s(self) -> Mapping[str, float]:
         """The killed members of a group stay in it for 45 s, unless its consumers set another timeout."""
-        return {} if self.progress.group is None else {"kill": 45.0, "restart": 45.0}
+        return {} if self.progress.group is None else dict.fromkeys({"kill", "restart"} - {*self.faults.spared}, 45.0)
 
     @property
     def striking_s(self) -> Mapping[str, float]:

@@ -88,7 +88,8 @@ class SparkSettings(System):
 
     @property
     def away_s(self) -> Mapping[str, float]:
-        return {"kill": 19.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
+        usual = {"kill": 19.0, "restart": 6.5, "rescale": 25.0}  # its plan is compiled again
+        return {fault: seconds for fault, seconds in usual.items() if fault not in self.spared}
 
     @property
     def workers(self) -> int | None:

@@ -14,6 +14,7 @@ from streamgauge.bench.measurements import LONGEST, Pace, RatedSection
 
 if TYPE_CHECKING:
     from streamgauge.config import Benchmark
+    from streamgauge.config.systems import System
 
 Kind = Literal["kill", "restart", "cut", "rescale"]
 #: within these parts of a trial its fault comes
@@ -80,18 +81,22 @@ class Recovery(RatedSection):
             )
         return self
 
-    def doubts(self, benchmark: Benchmark) -> Iterator[str]:
-        """Yields the faults whose trials end before the system has worked off what came while it was away."""
-        used = self.fraction if self.rate is None else 0.0  # of a declared rate nobody knows
-        watches_s = watched_s(benchmark.search.max_age.seconds)
+    def hints(self, benchmark: Benchmark) -> Iterator[str]:
+        """Yields the faults after which a trial may end before its system is seen back."""
+        used = self.fraction if self.rate is None else 0.0  # which part of a system a declared rate takes is not known
+        bound_s = benchmark.search.max_age.seconds
         for system, fault in itertools.product(benchmark.systems, self.faults):
-            back_s = system.away_s.get(fault, 0.0) / (1 - used)
-            least_s = (back_s + watches_s) / (1 - LATEST)
-            if fault in system.away_s and self.seconds < least_s:
+            away_s = self._away_s(system, fault, 0.0)
+            back_s = away_s + max(0.0, away_s - bound_s) * used / (1 - used)
+            least_s = (back_s + STAYS_S) / (1 - LATEST)
+            if away_s and self.seconds < least_s:
                 yield (
-                    f"recovery.seconds: found {self.seconds:g}, but systems.{system.name} is usually back for good "
-                    f"{back_s:.0f} s after a {fault}; from {math.ceil(least_s)} on, a trial sees it"
+                    f"recovery.seconds: found {self.seconds:g}, but systems.{system.name} is usually back {back_s:.3g} "
+                    f"s after a {fault}; from {math.ceil(least_s)} on, a trial sees it"
                 )
+
+    def _away_s(self, system: System, fault: Kind, start_s: float) -> float:
+        return {"cut": self.cut_seconds, **system.away_s}.get(fault, start_s)
 
     def cell_seconds(self, benchmark: Benchmark, pace: Pace = LONGEST) -> float:
         """Estimates the seconds of a cell's trials; at the longest, each leaves the system to be replaced.
@@ -106,11 +111,6 @@ class Recovery(RatedSection):
             each_s = len(self.faults) * (warm_s + self.seconds) + striking_s
             return systems * (pace.start_s + self.repeats * each_s)
         whole_s = sum(self.strikes_s) / 2 + watched_s(benchmark.search.max_age.seconds)
-        usual = {"cut": self.cut_seconds}
-        away = [
-            system.away_s.get(fault, usual.get(fault, pace.start_s))
-            for system in benchmark.systems
-            for fault in self.faults
-        ]
+        away = [self._away_s(system, fault, pace.start_s) for system in benchmark.systems for fault in self.faults]
         trials_s = sum(min(self.seconds, whole_s + away_s) for away_s in away) / max(1, len(benchmark.systems))
         return systems * (pace.start_s + warm_s + self.repeats * trials_s)

@@ -15,10 +15,16 @@ from streamgauge.results.report.run_records import CellRecord, Records
 
 
 def blocks(records: Records, record: CellRecord) -> list[Block]:
-    return blocks_of(records, record, ScalingRun, "scaling", _tiles, partial(_notes, records, record), _table, _chart)
+    return blocks_of(records, record, ScalingRun, "scaling", _tiles, partial(_notes, records, record), _measured)
+
+
+def _measured(run: ScalingRun) -> list[Block]:
+    return [] if run.void else [_table(run), _chart(run)]
 
 
 def _notes(records: Records, record: CellRecord, run: ScalingRun) -> list[Block]:
+    if run.void:
+        return [Note(f"No figure counts: {run.void}. {run.checked.reason if run.checked else ''}")]
     notes = [f"The points carry no scalability law: {run.refused}."] if run.refused else []
     if run.checked is not None and not run.checked.correct:
         notes.append(f"Answers {run.checked.at}: {run.checked.reason}.")
@@ -28,6 +34,8 @@ def _notes(records: Records, record: CellRecord, run: ScalingRun) -> list[Block]
 
 
 def _tiles(run: ScalingRun) -> Tiles:
+    if run.void:
+        return Tiles([_answers(run)])
     tiles: list[tuple[str, str, str]] = []
     if run.known:
         most = run.known[-1]

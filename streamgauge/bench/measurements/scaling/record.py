@@ -26,8 +26,8 @@ class Carried(Part):
     cpus: float  # or the value of the setting
     rate_events_per_s: float | None = None
     interval: Interval | None = None
-    #: the rate of a CPU, or of a worker, over that of one, both from the same block; with a setting that counts no
-    #: workers, the rate over that with the least value
+    #: the rate of a CPU, or of a worker, over that of one, both from the same block; where none are counted, the rate
+    #: over that with the least value
     efficiency: float | None = None
     efficiency_interval: Interval | None = None
     blocks: tuple[float, ...] = ()  # the rate in each of them
@@ -135,6 +135,11 @@ class ScalingRun(Answered):
         return {"": self.checked.correct} if self.checked else {}
 
     @property
+    def void(self) -> str:
+        """Reason why no figure counts; empty if they do."""
+        return f"answers were wrong {self.checked.at}" if self.checked and self.checked.correct is False else ""
+
+    @property
     def counts_workers(self) -> bool:
         """True if a number twice as large should carry twice the rate."""
         return counts_workers(self.setting)
@@ -162,8 +167,7 @@ class ScalingRun(Answered):
     @property
     def curve(self) -> Curve | None:
         """The rates of all blocks; None if one is missing, or if answers were wrong."""
-        wrong = self.checked is not None and self.checked.correct is False
-        if wrong or any(len(point.blocks) < self.blocks for point in self.points):
+        if self.void or any(len(point.blocks) < self.blocks for point in self.points):
             return None
         blocks = [*zip(*(point.blocks for point in self.points), strict=True)]
         return Curve([point.cpus for point in self.points], blocks, self.differ)
@@ -182,14 +186,14 @@ class ScalingRun(Answered):
 
 
 def counts_workers(setting: str | None) -> bool:
-    """True without a setting, as parts of a machine are CPUs, and with one that is a number of workers."""
+    """True for parts of a machine, which are CPUs, and for settings that are known to be numbers of workers."""
     return not setting or setting in WORKERS
 
 
 def law_of(points: tuple[Carried, ...], setting: str = "") -> Law | Refused:
     """The scalability law of the rates of all blocks, or why they do not carry it."""
     if not counts_workers(setting):
-        return Refused(f"it is one of workers, and {setting} is no number of these")
+        return Refused(f"it is one of workers, and {setting} is not known to be a number of these")
     return fit([(point.cpus, rate) for point in points for rate in point.blocks])
 
 

@@ -75,7 +75,7 @@ def measure(cell_run: CellRun, section: Scaling) -> dict[str, object]:
     )
     run.write(cell_run.directory / "scaling.json")
     log.info("  %s", sentence_of(run))
-    _keep(cell_run, run)
+    keep(cell_run, run)
     return {"points": len(run.known), "law": run.refused or "fitted"}
 
 
@@ -191,8 +191,7 @@ def _measured(
         section.parts, section.blocks, section.seed, benchmark.search, limits, whole, visit,
         in_proportion=section.setting is None,
     )  # fmt: skip
-    counts = counts_workers(section.setting)
-    carried = [carried_of(points, part, section.parts, in_proportion=counts) for part in section.parts]
+    carried = [carried_of(points, part, section.parts, section.setting) for part in section.parts]
     rates = [(one.rate_events_per_s, one.cpus) for one in carried if one.rate_events_per_s]
     if not rates:
         return carried, None, {}
@@ -217,13 +216,13 @@ def checked_of(measured: TrialResult, rate: float) -> tuple[Checked, dict[str, s
     return checked, software_of(measured.details)
 
 
-def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float], *, in_proportion: bool = True) -> Carried:
+def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float], setting: str | None = None) -> Carried:
     """The rate on so many CPUs over all blocks, and its efficiency against one CPU, or the least part without one.
 
-    in_proportion: a part twice as large should carry twice the rate; else both should carry the same.
+    With a setting that is not known to count workers, a value twice as large should carry the same rate.
     """
-    base = 1.0 if in_proportion and 1.0 in parts else min(parts)
-    more = cpus / base if in_proportion else 1.0
+    base = 1.0 if 1.0 in parts else min(parts)
+    more = cpus / base if counts_workers(setting) else 1.0
     rates = {(one.block, one.cpus): one.estimate.rate_events_per_s for one in points if one.estimate}
     own = {block: rate for (block, at), rate in rates.items() if at == cpus}
     if not own:
@@ -261,12 +260,11 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: f
     )
 
 
-def _keep(cell_run: CellRun, run: ScalingRun) -> None:
+def keep(cell_run: CellRun, run: ScalingRun) -> None:
     """Keeps the figures of a run among the results."""
-    wrong = f"answers were wrong {run.checked.at}" if run.checked and run.checked.correct is False else ""
     setting = re.sub(r"\W+", "_", run.setting)
     at, of = (f"{setting}_", f"_of_{setting}") if setting else ("", "")
-    keep = partial(cell_run.keep, software=run.software)
+    result = partial(cell_run.keep, software=run.software)
     for one in run.points:
         figures = [
             ("rate", "events/s", one.rate_events_per_s, one.interval),
@@ -277,18 +275,20 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
             money = None if low is None or high is None else (high, low)
             figures.append(("cost_per_billion", "money", run.cost_of(one), money))
         for name, unit, figure, between in figures:
-            keep(
+            result(
                 f"scaling_{name}_at_{at}{run.shown(one.cpus)}", unit, figure, interval=between, samples=len(one.blocks),
-                void=wrong or one.reason, remark=run.fewer(one),
+                void=run.void or one.reason, remark=run.fewer(one),
             )  # fmt: skip
     rates = sum(len(one.blocks) for one in run.points)  # all of them bear what follows from the points
     if run.law is not None:
         for name, value in (("contention", run.law.contention), ("coherency", run.law.coherency)):
             ends = (value.low, value.high)
-            keep(f"scaling_{name}{of}", "ratio", value.value, interval=ends, samples=rates, void=wrong)
+            result(f"scaling_{name}{of}", "ratio", value.value, interval=ends, samples=rates, void=run.void)
     if (need := run.need) is not None:
         between = None if need.low is None or need.high is None else (need.low, need.high)
-        about = partial(keep, samples=rates, void=wrong, remark="" if need.cpus else "no part is known to carry it")
+        about = partial(
+            result, samples=rates, void=run.void, remark="" if need.cpus else "no part is known to carry it"
+        )
         name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
         about(f"scaling_{unit}_{name}", unit, need.cpus, interval=between)
         if run.core_hour is not None:
@@ -299,6 +299,8 @@ def _keep(cell_run: CellRun, run: ScalingRun) -> None:
 
 def sentence_of(run: ScalingRun) -> str:
     """Says what the parts carry, and whether they follow the law."""
+    if run.void:
+        return f"void: {run.void}"
     known = [(one, run.fewer(one)) for one in run.known]
     rates = ", ".join(f"{one.rate_events_per_s:,.0f} {run.at(one.cpus)}{few and f' ({few})'}" for one, few in known)
     law = run.law
