@@ -15,6 +15,8 @@ from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fau
 from streamgauge.bench.faults.link import Link
 from streamgauge.records.driver import DriverFigures
 
+#: on a busy host, the driver still reads for so long what a killed system has sent; none starts again in that time
+IN_FLIGHT_S = 0.2
 log = logging.getLogger("streamgauge")
 
 
@@ -40,6 +42,8 @@ class Strike:
     @property
     def away_s(self) -> float:
         """Instant by which the old query had stopped, in seconds since the start; a rescaled one goes on until it."""
+        if self.fault == "kill":
+            return self._over_s + IN_FLIGHT_S
         return (self.resumed_s if self.fault == "rescale" else self._over_s) or 0.0
 
     @contextmanager
