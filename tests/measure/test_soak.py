@@ -58,7 +58,7 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     bench = bench_of(tmp_path, "4 MiB")
     run = soaked(bench)
     assert (run.valid, run.reason.count("invalid")) == (True, 0)
-    assert [one.name for one in run.growing] == ["resident_memory"]
+    assert [one.name for one in run.growing] == ["resident_memory"], sentence_of(run)
     [memory] = run.growing
     assert memory.per_hour == pytest.approx(3600 * 4 * MIB, rel=0.1)
     assert memory.low is not None
@@ -86,14 +86,17 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     [table] = [block for block in shown if isinstance(block, Table)]
     judged = {plain(row[0]): plain(row[3]) for row in table.rows}
     assert judged == {one.name.replace("_", " "): one.kind for one in run.series}
-    died = run.model_copy(update={"valid": False, "reason": "it died"})
-    for changed, told in (
-        (died, ("\u2014", "it died")),
-        (run.model_copy(update={"series": ()}), ("\u2014", "no series could be judged")),
+    void = SoakRun.model_validate({**dict(run), "valid": False, "correct": False, "reason": "wrong: 3 lost"})
+    assert (void.growing, sentence_of(void)) == ([], "invalid: wrong: 3 lost")
+    for changed, told, judged_so in (
+        (void, ("\u2014", "wrong: 3 lost"), {("void", *["\u2014"] * 3)}),
+        (run.model_copy(update={"series": ()}), ("\u2014", "no series could be judged"), set()),
     ):
         changed.write(bench.store.run("r") / "cells" / CELL.name / "soak.json")
         shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
         assert [block.tiles[0][1:] for block in shown if isinstance(block, Tiles)] == [told]
+        [table] = [block for block in shown if isinstance(block, Table)]
+        assert {tuple(plain(cell) for cell in row[3:]) for row in table.rows} == judged_so
 
 
 @pytest.mark.prove

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationInfo, field_validator
+
 from streamgauge.records.answered import RatedRun
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Outcome
@@ -31,6 +33,11 @@ class Followed(Part):
         """Both ends of the interval of its rate; None without both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    def unjudged(self, reason: str) -> Followed:
+        """The series without its judgement."""
+        figures = dict.fromkeys(("level", "per_hour", "low", "high", "full"))
+        return self.model_copy(update={"kind": "not clear", "reason": reason, **figures})
+
 
 class SoakRun(RatedRun):
     """Content of soak.json."""
@@ -44,6 +51,14 @@ class SoakRun(RatedRun):
     offered: int = 0
     series: tuple[Followed, ...] = ()
     unknown: tuple[str, ...] = ()  # series that this system does not tell
+
+    @field_validator("series")
+    @classmethod
+    def _judged(cls, series: tuple[Followed, ...], info: ValidationInfo) -> tuple[Followed, ...]:
+        """Series of a void run bear no judgement."""
+        if info.data.get("valid", True):
+            return series
+        return tuple(one.unjudged(f"void: {info.data.get('reason')}") for one in series)
 
     @property
     def outputs(self) -> dict[str, bool | None]:
