@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamgauge.base.errors import UserError
@@ -151,9 +152,19 @@ def test_without_a_rate_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_heap_is_judged_by_what_collections_leave() -> None:
-    """A heap fills within 20 s and is collected; 1 MiB more is left each minute."""
-    points = [(2.0 * n, MIB * (100 + 50 * (n % 10) / 10 + 2 * n / 60)) for n in range(600)]
-    found = followed("heap_after_collection", points, 512.0 * MIB, 9)
+    """A heap fills within 20 s and is collected; 1 MiB more is left each minute. Then one is never collected."""
+    noise = np.random.default_rng(1).uniform(0, 2, 600)  # allocated since the collection
+    points = [(2.0 * n, MIB * (100 + 50 * (n % 10) / 10 + 2 * n / 60 + noise[n])) for n in range(600)]
+    found = followed("heap_after_collection", points, 512.0 * MIB, 9, [n // 10 for n in range(600)])
+    ramp = [(at, MIB * (100 + at / 60)) for at, _ in points]
+    never, rarely = (
+        followed("heap_after_collection", ramp, 512.0 * MIB, 9, [n // each for n in range(600)]) for each in (600, 50)
+    )
+    least = "at least 16 are needed"
+    assert [(one.kind, one.reason, one.full, one.per_hour) for one in (never, rarely)] == [
+        ("not clear", f"0 of 600 samples follow a collection; 0 samples, {least}", None, None),
+        ("not clear", f"11 of 600 samples follow a collection; 8 samples, {least}", None, None),
+    ]
     assert found.kind == "growing"
     assert found.per_hour == pytest.approx(60 * MIB, rel=0.1)
     assert found.full is not None

@@ -51,7 +51,7 @@ class Vitals:
                 "disk": vitals["disk"] + shutil.disk_usage(work).free,
             }
         if (heap := vitals.pop("heap", None)) is not None:
-            vitals["heap_after_collection"] = heap
+            vitals |= {"heap_after_collection": heap, "collections": vitals.get("collections", 0)}
         if (most := vitals.pop("heap_limit", None)) is not None:
             self.limits["heap_after_collection"] = most
         for name, value in vitals.items():
