@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.system import Adapter
+from streamgauge.bench.engines.processes import open_files
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
-from streamgauge.bench.measure.vitals import disk_bytes
+from streamgauge.bench.measure.vitals import Vitals, disk_bytes
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.bench.measurements.soak.stage import followed, sentence_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.benchmark import Overrides
+from streamgauge.records.driver import DriverFigures
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -169,6 +175,34 @@ def test_a_heap_is_judged_by_what_collections_leave() -> None:
     assert found.per_hour == pytest.approx(60 * MIB, rel=0.1)
     assert found.full is not None
     assert found.full.hours == pytest.approx((512 - 120) / 60, rel=0.1)
+
+
+@pytest.mark.parametrize(("group", "memory"), [(None, 730.0), (500, 500.0)])
+def test_a_limit_is_what_this_system_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int | None, memory: float
+) -> None:
+    """Others hold the rest of the host's memory, and processes have limits of their own."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            own = psutil.Process(child.pid)
+            own.rlimit(psutil.RLIMIT_NOFILE, (77, 80))
+            files = open_files([own])
+            of_two = open_files([own, psutil.Process()])
+        finally:
+            child.kill()
+    assert files == {"open_files": 3, "open_files_limit": 77}
+    assert of_two["open_files_limit"] == resource.getrlimit(resource.RLIMIT_NOFILE)[0], "this one has more files"
+    assert open_files([own]) == {}, "it has ended"
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=700, total=9000))
+    monkeypatch.setattr("streamgauge.bench.measure.vitals.memory_limit", lambda: group)
+    told = {"resident_memory": 30, "heap": 5, "heap_limit": 64, "collections": 2, **files}
+    vitals = Vitals(1.0)
+    vitals(cast(Adapter, SimpleNamespace(vitals=lambda: told)), tmp_path, [cast(DriverFigures, {"state": "started"})])
+    del vitals.limits["disk"]
+    assert vitals.limits == {"resident_memory": memory, "heap_after_collection": 64, "open_files": 77}
+    assert {name: one for name, [(_, one)] in vitals.series.items()} == {
+        "resident_memory": 30, "heap_after_collection": 5, "collections": 2, "open_files": 3, "disk": 0,
+    }  # fmt: skip
 
 
 def test_the_disk_of_a_folder_is_that_of_all_its_files(tmp_path: Path) -> None:
