@@ -33,6 +33,17 @@ class Followed(Part):
         """Both ends of the interval of its rate; None without both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    @property
+    def metric(self) -> str:
+        """Name of its rate among the results."""
+        return f"soak_{self.name}_per_hour"
+
+    @property
+    def growth(self) -> str:
+        """Says of a series that grows at what rate, and when something is full."""
+        full_text = "" if self.full is None else f", full after {self.full.hours:.3g} h"
+        return f"{self.name} grows by {self.per_hour:.4g} {self.unit} an hour{full_text}"
+
     def unjudged(self, reason: str) -> Followed:
         """The series without its judgement."""
         figures = dict.fromkeys(("level", "per_hour", "low", "high", "full"))

@@ -47,7 +47,7 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     for one in run.series:
         is_clear = one.kind != "not clear"  # else the soak is sound, and no figure is known
         cell_run.keep(
-            f"soak_{one.name}_per_hour", f"{one.unit}/h", one.per_hour if is_clear else None,
+            one.metric, f"{one.unit}/h", one.per_hour if is_clear else None,
             interval=one.interval if is_clear else None, samples=one.samples, void=void,
             remark="" if is_clear else one.reason, software=run.software,
         )  # fmt: skip
@@ -130,8 +130,4 @@ def sentence_of(run: SoakRun) -> str:
         if all(one.kind == "not clear" for one in run.series):
             return f"it is not clear whether anything grows{unclear and f': {unclear}'}"
         return f"nothing grows{unclear and f'; not clear: {unclear}'}"
-    parts = []
-    for one in run.growing:
-        full_text = "" if one.full is None else f", full after {one.full.hours:.3g} h"
-        parts.append(f"{one.name} grows by {one.per_hour:.4g} {one.unit} an hour{full_text}")
-    return "; ".join(parts)
+    return "; ".join(one.growth for one in run.growing)
