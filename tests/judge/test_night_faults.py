@@ -15,9 +15,11 @@ from streamgauge.app.nights.night import Night
 from streamgauge.base.jsonl import write_json
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
+from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.catalog import results
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.result import Result
+from streamgauge.stats.trend import Full, Kind
 from tests.judge.nights import NIGHTS, PLAN, STEP, night_of, write_nights
 from tests.measure.benches import CELL, Bench, write_bench
 
@@ -103,6 +105,43 @@ def test_a_void_figure_is_told_if_it_was_sound_before_and_the_benchmark_was_the_
     for then, lines in ((other, [of_others, watched]), (edited, [watched])):
         write_json(before, then.benchmark.model_dump(mode="json"))
         assert [str(line) for line in night.judge()] == lines
+
+
+def test_a_growth_that_begins_is_told_with_its_rate_and_leaves_the_night_open(tmp_path: Path) -> None:
+    """Disk has always grown, memory begins to, files begin to after a night that was not clear; a void soak is none."""
+    bench = write_bench(tmp_path, **PLAN, soak={})
+    write_nights(bench, 110.0, 1.0)
+    course: dict[str, tuple[Kind, Kind, Kind]] = {
+        "disk": ("growing", "growing", "growing"),
+        "resident_memory": ("level", "level", "growing"),
+        "open_files": ("level", "not clear", "growing"),
+        "state_bytes": ("not clear", "not clear", "growing"),
+    }
+    full = Full(hours=12.0, low=9.0, high=20.0)
+    for number, nth in ((20, 0), (21, 1), (22, 2), (23, 2)):
+        valid = number != 22
+        kinds = {name: each[nth] for name, each in course.items()}
+        for name, kind in kinds.items():
+            value = 9.0 if valid and kind != "not clear" else None
+            add(bench, number, f"soak_{name}_per_hour", value, valid=valid, reason="" if valid else "it died")
+        series = tuple(
+            Followed(name=name, unit="B", kind=kind, samples=90, apart=9, per_hour=2e6, low=1e6, high=3e6, full=full)
+            for name, kind in kinds.items()
+        )
+        place = bench.store.run(f"n{number}") / "cells" / CELL.name
+        place.mkdir(parents=True)
+        SoakRun(
+            plan="p", fraction=None, rate_events_per_s=1, seconds=60, outcome="sustainable", valid=valid, series=series
+        ).write(place / "soak.json")
+    night = night_of(bench)
+    rate = "grows by 2e+06 B an hour, full after 12 h"
+    lines = [
+        f"open: b e all known streaming soak_open_files_per_hour: open_files {rate}; it was level in n20",
+        f"open: b e all known streaming soak_resident_memory_per_hour: resident_memory {rate}; it was level in n21",
+    ]
+    assert sorted(map(str, night.judge())) == lines
+    assert json.loads((night.directory / "nightly.json").read_text())["state"] == "open"
+    assert sorted(map(str, night.judge())) == lines, "judged again after a kill"
 
 
 def test_a_stage_that_never_began_is_no_good_night(tmp_path: Any) -> None:

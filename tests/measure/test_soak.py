@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
+import psutil
 import pytest
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.driver.system import Adapter
+from streamgauge.bench.engines.processes import open_files
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun, measure
-from streamgauge.bench.measure.vitals import disk_bytes
+from streamgauge.bench.measure.vitals import Vitals, disk_bytes
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.soak.record import SoakRun
 from streamgauge.bench.measurements.soak.stage import followed, sentence_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.benchmark import Overrides
+from streamgauge.records.driver import DriverFigures
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -58,7 +65,7 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     bench = bench_of(tmp_path, "4 MiB")
     run = soaked(bench)
     assert (run.valid, run.reason.count("invalid")) == (True, 0)
-    assert [one.name for one in run.growing] == ["resident_memory"]
+    assert [one.name for one in run.growing] == ["resident_memory"], sentence_of(run)
     [memory] = run.growing
     assert memory.per_hour == pytest.approx(3600 * 4 * MIB, rel=0.1)
     assert memory.low is not None
@@ -86,14 +93,17 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     [table] = [block for block in shown if isinstance(block, Table)]
     judged = {plain(row[0]): plain(row[3]) for row in table.rows}
     assert judged == {one.name.replace("_", " "): one.kind for one in run.series}
-    died = run.model_copy(update={"valid": False, "reason": "it died"})
-    for changed, told in (
-        (died, ("\u2014", "it died")),
-        (run.model_copy(update={"series": ()}), ("\u2014", "no series could be judged")),
+    void = SoakRun.model_validate({**dict(run), "valid": False, "correct": False, "reason": "wrong: 3 lost"})
+    assert (void.growing, sentence_of(void)) == ([], "invalid: wrong: 3 lost")
+    for changed, told, judged_so in (
+        (void, ("\u2014", "wrong: 3 lost"), {("void", *["\u2014"] * 3)}),
+        (run.model_copy(update={"series": ()}), ("\u2014", "no series could be judged"), set()),
     ):
         changed.write(bench.store.run("r") / "cells" / CELL.name / "soak.json")
         shown = cells_section.section(Records(bench.benchmark, bench.store, "r")).parts[0].blocks
         assert [block.tiles[0][1:] for block in shown if isinstance(block, Tiles)] == [told]
+        [table] = [block for block in shown if isinstance(block, Table)]
+        assert {tuple(plain(cell) for cell in row[3:]) for row in table.rows} == judged_so
 
 
 @pytest.mark.prove
@@ -148,13 +158,51 @@ def test_without_a_rate_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_heap_is_judged_by_what_collections_leave() -> None:
-    """A heap fills within 20 s and is collected; 1 MiB more is left each minute."""
-    points = [(2.0 * n, MIB * (100 + 50 * (n % 10) / 10 + 2 * n / 60)) for n in range(600)]
-    found = followed("heap_after_collection", points, 512.0 * MIB, 9)
+    """A heap fills within 20 s and is collected; 1 MiB more is left each minute. Then one is never collected."""
+    noise = np.random.default_rng(1).uniform(0, 2, 600)  # allocated since the collection
+    points = [(2.0 * n, MIB * (100 + 50 * (n % 10) / 10 + 2 * n / 60 + noise[n])) for n in range(600)]
+    found = followed("heap_after_collection", points, 512.0 * MIB, 9, [n // 10 for n in range(600)])
+    ramp = [(at, MIB * (100 + at / 60)) for at, _ in points]
+    never, rarely = (
+        followed("heap_after_collection", ramp, 512.0 * MIB, 9, [n // each for n in range(600)]) for each in (600, 50)
+    )
+    least = "at least 16 are needed"
+    assert [(one.kind, one.reason, one.full, one.per_hour) for one in (never, rarely)] == [
+        ("not clear", f"0 of 600 samples follow a collection; 0 samples, {least}", None, None),
+        ("not clear", f"11 of 600 samples follow a collection; 8 samples, {least}", None, None),
+    ]
     assert found.kind == "growing"
     assert found.per_hour == pytest.approx(60 * MIB, rel=0.1)
     assert found.full is not None
     assert found.full.hours == pytest.approx((512 - 120) / 60, rel=0.1)
+
+
+@pytest.mark.parametrize(("group", "memory"), [(None, 730.0), (500, 500.0)])
+def test_a_limit_is_what_this_system_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int | None, memory: float
+) -> None:
+    """Others hold the rest of the host's memory, and processes have limits of their own."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            own = psutil.Process(child.pid)
+            own.rlimit(psutil.RLIMIT_NOFILE, (77, 80))
+            files = open_files([own])
+            of_two = open_files([own, psutil.Process()])
+        finally:
+            child.kill()
+    assert files == {"open_files": 3, "open_files_limit": 77}
+    assert of_two["open_files_limit"] == resource.getrlimit(resource.RLIMIT_NOFILE)[0], "this one has more files"
+    assert open_files([own]) == {}, "it has ended"
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=700, total=9000))
+    monkeypatch.setattr("streamgauge.bench.measure.vitals.memory_limit", lambda: group)
+    told = {"resident_memory": 30, "heap": 5, "heap_limit": 64, "collections": 2, **files}
+    vitals = Vitals(1.0)
+    vitals(cast(Adapter, SimpleNamespace(vitals=lambda: told)), tmp_path, [cast(DriverFigures, {"state": "started"})])
+    del vitals.limits["disk"]
+    assert vitals.limits == {"resident_memory": memory, "heap_after_collection": 64, "open_files": 77}
+    assert {name: one for name, [(_, one)] in vitals.series.items()} == {
+        "resident_memory": 30, "heap_after_collection": 5, "collections": 2, "open_files": 3, "disk": 0,
+    }  # fmt: skip
 
 
 def test_the_disk_of_a_folder_is_that_of_all_its_files(tmp_path: Path) -> None:

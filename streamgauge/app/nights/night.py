@@ -106,6 +106,7 @@ class Night:
         yield from stages.changed_answers([one for one in series if one.is_output], self.run_id)
         figures = [one for one in series if not one.is_output]
         yield from stages.missing(searched(figures), self.run_id, self._differs)
+        yield from stages.growths(figures, self.store, self.run_id)
         taken = {(one.head.key, j.changed_at) for one in figures for j in one.judged if j.outcome == ACCEPTED}
         settled = [
             (one, judged)

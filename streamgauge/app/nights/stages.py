@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from streamgauge.app.nights.reruns import Subject, is_rerun
 from streamgauge.app.nights.series import Series
+from streamgauge.base.errors import Damaged
 from streamgauge.base.words import first_of
 from streamgauge.bench.answers import functional
 from streamgauge.bench.measure import advice
+from streamgauge.bench.measurements.soak.record import Followed, SoakRun
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
-from streamgauge.config import Benchmark
+from streamgauge.config import Benchmark, Cell
 from streamgauge.records.night import NightLine
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.advice import words
@@ -63,6 +66,32 @@ def missing(series: Sequence[Series], run_id: str, differs: Callable[..., str]) 
         if not differs(run_before, subject, others=others):
             said = f"{first_of(metrics)}: void: {why}; {run_before} had {'it' if len(metrics) == 1 else 'them'}"
             yield NightLine("missing", f"{benchmark} {subject.name}", said)
+
+
+def growths(series: Sequence[Series], store: Store, run_id: str) -> Iterator[NightLine]:
+    """Yields a line for each series of a soak that grows in this run, and did not in the last one that judged it.
+
+    It is open, as one soak in twenty errs. Other settings are no excuse: a growth needs no comparison.
+    """
+    for one in (one for one in series if one.head.metric.startswith("soak_")):
+        now = _soaked(store, run_id, one)
+        if now is None or now.kind != "growing":
+            continue
+        runs = dict.fromkeys(point.run_id for point in reversed(one.sound) if point.run_id != run_id)
+        judged = ((run, soaked.kind) for run in runs if (soaked := _soaked(store, run, one)) is not None)
+        then, kind = next(judged, ("", "growing"))
+        if kind != "growing":
+            yield NightLine("open", one.name, f"{now.growth}; it was {kind} in {then}")
+
+
+def _soaked(store: Store, run_id: str, series: Series) -> Followed | None:
+    """Finds the judgement of a run's soak that belongs to a series of rates; None if there is none."""
+    head = series.head
+    cell = Cell(experiment=head.experiment, workload=head.workload, system=head.system)
+    with suppress(OSError, Damaged):
+        run = SoakRun.read(store.root / "runs" / run_id / "cells" / cell.name / "soak.json")
+        return next((one for one in run.series if one.metric == head.metric), None)
+    return None
 
 
 def outgrown(benchmark: Benchmark, store: Store, run: Path) -> Iterator[NightLine]:

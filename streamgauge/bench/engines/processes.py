@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,8 +78,8 @@ class Session:
         return self._peak_rss_bytes
 
     def vitals(self) -> dict[str, float]:
-        """Resident memory of all processes, in bytes, and open files of the one that has most."""
-        return {"resident_memory": self.rss_bytes(), "open_files": max(map(open_files, self.processes()), default=0)}
+        """Resident memory of all processes, in bytes, and open files of the one that has most, with its limit."""
+        return {"resident_memory": self.rss_bytes(), **open_files(self.processes())}
 
     def forget_peak(self) -> None:
         with self._lock:
@@ -224,11 +224,13 @@ class Led(Session):
         self.leader.wait(10.0)
 
 
-def open_files(process: psutil.Process) -> int:
-    """Number of files that a process has open; 0 if it has ended."""
-    with suppress(psutil.Error):
-        return int(process.num_fds())
-    return 0
+def open_files(processes: Iterable[psutil.Process]) -> dict[str, float]:
+    """Number of files of the process that has most open, and how many it may have; nothing if all have ended."""
+    told: list[tuple[int, int]] = []
+    for process in processes:
+        with suppress(psutil.Error):
+            told.append((process.num_fds(), process.rlimit(psutil.RLIMIT_NOFILE)[0]))
+    return dict(zip(("open_files", "open_files_limit"), max(told, default=()), strict=False))
 
 
 def _signal(pids: Collection[int], number: signal.Signals) -> None:

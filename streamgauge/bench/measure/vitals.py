@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-import resource
 import shutil
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -46,14 +45,14 @@ class Vitals:
         vitals = {**system.vitals(), "disk": disk_bytes(work)}
         if not self.limits:
             self.limits = {
-                "resident_memory": _memory_bytes(),
-                "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+                "resident_memory": _memory_bytes(vitals.get("resident_memory", 0.0)),
                 "disk": vitals["disk"] + shutil.disk_usage(work).free,
             }
         if (heap := vitals.pop("heap", None)) is not None:
-            vitals["heap_after_collection"] = heap
-        if (most := vitals.pop("heap_limit", None)) is not None:
-            self.limits["heap_after_collection"] = most
+            vitals |= {"heap_after_collection": heap, "collections": vitals.get("collections", 0)}
+        for name, limit in (("heap_after_collection", "heap_limit"), ("open_files", "open_files_limit")):
+            if (most := vitals.pop(limit, None)) is not None:
+                self.limits[name] = most
         for name, value in vitals.items():
             self.series[name].append((now - self._begun, value))
 
@@ -70,6 +69,8 @@ def disk_bytes(folder: Path) -> int:
     return total
 
 
-def _memory_bytes() -> int:
-    """Memory of the host, or of the control group of this process if that has less."""
-    return min(psutil.virtual_memory().total, memory_limit() or sys.maxsize)
+def _memory_bytes(held: float) -> float:
+    """Most memory that a system may have which holds so much now: what is available besides, but not above the limit
+    of this process's control group.
+    """
+    return min(held + psutil.virtual_memory().available, memory_limit() or math.inf)

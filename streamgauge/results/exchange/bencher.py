@@ -1,6 +1,7 @@
 """Bencher's Metric Format (BMF): a JSON object with name → measure → value and its bounds.
 
-The bounds are the figure's 90 % interval. That of a rate from one process leaves out how much fresh processes differ.
+The bounds are the figure's 90 % interval, and in a soak one of 95 % over all its series. That of a rate from one
+process leaves out how much fresh processes differ.
 """
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ def _series(check: ReleaseCheck) -> Section:
 def _beside(check: ReleaseCheck) -> Section:
     lead = (
         "Figures of other measurements, one of each side. They decide nothing: the sides were not in turns, and fresh "
-        "processes differ. Higher or lower: the 90\u202f% intervals do not meet. Their answers are among the reasons."
+        "processes differ. Higher or lower: their intervals do not meet, which are of 90\u202f%, and in a soak of "
+        "95\u202f% over all its series. Their answers are among the reasons."
     )
     rows: list[list[Cell]] = [
         [one.cell, one.metric, one.unit, one.shown(one.baseline), one.shown(one.candidate), one.said]

@@ -26,7 +26,12 @@ START_SECONDS = 120.0
 FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
 _LATE = "numlaterecordsdropped"  # of a join also with left and right before it
 _RAISED = re.compile(r"(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused)(?:: .*)?)$")
-_HEAP = ("Status.JVM.Memory.Heap.Used", "Status.JVM.Memory.Heap.Max")
+#: names of a task manager's vitals, and of Flink's metrics
+_HEAP = {
+    "heap": "Status.JVM.Memory.Heap.Used",
+    "heap_limit": "Status.JVM.Memory.Heap.Max",
+    "collections": "Status.JVM.GarbageCollector.All.Count",
+}
 Json = dict[str, Any]
 #: starts both, and the task manager again whenever it dies, as a resource manager would
 _SCRIPT = """
@@ -83,21 +88,20 @@ class Cluster:
         return max(whole, key=lambda place: int(place.name.removeprefix("chk-"))).as_uri() if whole else None
 
     def vitals(self, job: str) -> dict[str, float]:
-        """Heap in use of all task managers, its limit, and the state in the job's last checkpoint, in bytes."""
+        """Heap in use of all task managers, its limit and collections, and the state in the job's last checkpoint."""
         try:
             heaps = [self._heap(one["id"]) for one in self.ask("GET", "/taskmanagers")["taskmanagers"]]
             last = self.ask("GET", f"/jobs/{job}/checkpoints")["latest"]["completed"] if job else None
         except UserError:
             return {}
-        found = {"heap": sum(used for used, _ in heaps), "heap_limit": sum(most for _, most in heaps)}
-        found = found if all(used for used, _ in heaps) else {}  # a metric that was not asked for before is not known
+        known = all(len(one) == len(_HEAP) for one in heaps)  # a metric that was not asked for before is not known
+        found = {name: sum(one[metric] for one in heaps) for name, metric in _HEAP.items()} if known else {}
         return found if last is None else {**found, "state_bytes": float(last["state_size"])}
 
-    def _heap(self, manager: str) -> tuple[float, float]:
-        """Heap in use and its limit, in bytes; 0 while they are not known."""
-        answer = self.ask("GET", f"/taskmanagers/{manager}/metrics?get={','.join(_HEAP)}")
-        values = {one["id"]: float(one["value"]) for one in answer}
-        return values.get(_HEAP[0], 0.0), values.get(_HEAP[1], 0.0)
+    def _heap(self, manager: str) -> dict[str, float]:
+        """Metrics of a task manager's heap, as far as they are known."""
+        answer = self.ask("GET", f"/taskmanagers/{manager}/metrics?get={','.join(_HEAP.values())}")
+        return {one["id"]: float(one["value"]) for one in answer}
 
     def reason(self, job: str) -> str:
         """Cause of a job's failure: the innermost exception, in one line."""

@@ -130,7 +130,7 @@ class KnownSystem(Adapter):
             return {}
         with suppress(psutil.Error):
             process = psutil.Process(self._process.pid)
-            return {"resident_memory": process.memory_info().rss, "open_files": open_files(process)}
+            return {"resident_memory": process.memory_info().rss, **open_files([process])}
         return {}
 
     def give(self, share: Share | None) -> None:

@@ -73,14 +73,19 @@ def is_alive(spark: SparkSession) -> bool:
 
 def gc_seconds(spark: SparkSession) -> float:
     """Seconds that all garbage collectors have used since the JVM's start."""
-    beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
-    return sum(int(bean.getCollectionTime()) for bean in beans) / 1000
+    return sum(int(one.getCollectionTime()) for one in _collectors(spark)) / 1000
 
 
 def heap(spark: SparkSession) -> dict[str, float]:
-    """Heap of the driver that is in use, and the largest that it may have, in bytes."""
+    """Heap of the driver that is in use, and the largest that it may have, in bytes; and its collections so far."""
     runtime = spark._jvm.java.lang.Runtime.getRuntime()
-    return {"heap": int(runtime.totalMemory()) - int(runtime.freeMemory()), "heap_limit": int(runtime.maxMemory())}
+    used = int(runtime.totalMemory()) - int(runtime.freeMemory())
+    collections = sum(int(one.getCollectionCount()) for one in _collectors(spark))
+    return {"heap": used, "heap_limit": int(runtime.maxMemory()), "collections": collections}
+
+
+def _collectors(spark: SparkSession) -> Any:
+    return spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 
 
 def remove(spark: SparkSession, folder: str) -> None:

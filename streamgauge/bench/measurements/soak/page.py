@@ -37,6 +37,7 @@ def _tiles(run: SoakRun) -> Tiles:
 
 def _table(run: SoakRun) -> Table:
     rows: list[list[Cell]] = []
+    void = "" if run.valid else "void"
     for one in run.series:
         unit, per = unit_of(one.unit)
         interval = one.interval and (one.interval[0] / per, one.interval[1] / per)
@@ -46,7 +47,7 @@ def _table(run: SoakRun) -> Table:
                 named(one),
                 Spark(tuple(value for _, value in points)),
                 number(_part(one.level, per), unit),
-                Text(one.kind, _STATES[one.kind], hint=one.reason),
+                Text(void or one.kind, _STATES[one.kind], hint=one.reason),
                 number(_part(one.per_hour, per), f"{unit}/h"),
                 between(interval),
                 _full(one),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationInfo, field_validator
+
 from streamgauge.records.answered import RatedRun
 from streamgauge.records.loss import Loss
 from streamgauge.records.measurement import Outcome
@@ -31,6 +33,22 @@ class Followed(Part):
         """Both ends of the interval of its rate; None without both."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
+    @property
+    def metric(self) -> str:
+        """Name of its rate among the results."""
+        return f"soak_{self.name}_per_hour"
+
+    @property
+    def growth(self) -> str:
+        """Says of a series that grows at what rate, and when something is full."""
+        full_text = "" if self.full is None else f", full after {self.full.hours:.3g} h"
+        return f"{self.name} grows by {self.per_hour:.4g} {self.unit} an hour{full_text}"
+
+    def unjudged(self, reason: str) -> Followed:
+        """The series without its judgement."""
+        figures = dict.fromkeys(("level", "per_hour", "low", "high", "full"))
+        return self.model_copy(update={"kind": "not clear", "reason": reason, **figures})
+
 
 class SoakRun(RatedRun):
     """Content of soak.json."""
@@ -44,6 +62,14 @@ class SoakRun(RatedRun):
     offered: int = 0
     series: tuple[Followed, ...] = ()
     unknown: tuple[str, ...] = ()  # series that this system does not tell
+
+    @field_validator("series")
+    @classmethod
+    def _judged(cls, series: tuple[Followed, ...], info: ValidationInfo) -> tuple[Followed, ...]:
+        """Series of a void run bear no judgement."""
+        if info.data.get("valid", True):
+            return series
+        return tuple(one.unjudged(f"void: {info.data.get('reason')}") for one in series)
 
     @property
     def outputs(self) -> dict[str, bool | None]:

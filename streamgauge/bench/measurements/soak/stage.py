@@ -47,7 +47,7 @@ def measure(cell_run: CellRun, section: Soak) -> dict[str, object]:
     for one in run.series:
         is_clear = one.kind != "not clear"  # else the soak is sound, and no figure is known
         cell_run.keep(
-            f"soak_{one.name}_per_hour", f"{one.unit}/h", one.per_hour if is_clear else None,
+            one.metric, f"{one.unit}/h", one.per_hour if is_clear else None,
             interval=one.interval if is_clear else None, samples=one.samples, void=void,
             remark="" if is_clear else one.reason, software=run.software,
         )  # fmt: skip
@@ -60,6 +60,7 @@ def record_of(cell_run: CellRun, section: Soak, measured: TrialResult, vitals: V
     over_time = _of_trial(measured) | vitals.series
     limits = vitals.limits | {"age": cell_run.benchmark.search.max_age.seconds}
     known = [name for name in UNITS if over_time.get(name)]
+    collections = [value for _, value in over_time.get("collections", ())]
     drained = details.get("drained") is not False
     return SoakRun(
         plan=cell_run.plan_key,
@@ -72,7 +73,7 @@ def record_of(cell_run: CellRun, section: Soak, measured: TrialResult, vitals: V
         correct=measured.correct,
         lost_at_own_speed=measured.lost_at_own_speed,
         offered=seen.offered,
-        series=tuple(followed(name, over_time[name], limits.get(name), len(known)) for name in known),
+        series=tuple(followed(name, over_time[name], limits.get(name), len(known), collections) for name in known),
         unknown=tuple(name for name in UNITS if name not in known),
         software=software_of(details),
     )
@@ -88,16 +89,22 @@ def _of_trial(measured: TrialResult) -> dict[str, Points]:
     return series
 
 
-def followed(name: str, points: Points, limit: float | None, series: int) -> Followed:
-    """Judges a series. series: number of those that are judged together."""
+def followed(
+    name: str, points: Points, limit: float | None, series: int, collections: Sequence[float] = ()
+) -> Followed:
+    """Judges a series. series: number of those that are judged together. collections: until each sample of a heap."""
     at, values = np.array(points).T
-    at, values = lowest(at, values) if name == "heap_after_collection" else (at, values)
+    of_heap = ""
+    if name == "heap_after_collection":
+        after = np.diff(collections, prepend=collections[0]) > 0
+        of_heap = f"{after.sum()} of {after.size} samples follow a collection; "
+        at, values = lowest(at[after], values[after])
     course = trend(at, values, series=series)
     return Followed(
         name=name,
         unit=UNITS[name],
         kind=course.kind,
-        reason=course.reason,
+        reason=course.reason and of_heap + course.reason,
         samples=course.samples,
         apart=course.apart,
         level=course.level,
@@ -123,8 +130,4 @@ def sentence_of(run: SoakRun) -> str:
         if all(one.kind == "not clear" for one in run.series):
             return f"it is not clear whether anything grows{unclear and f': {unclear}'}"
         return f"nothing grows{unclear and f'; not clear: {unclear}'}"
-    parts = []
-    for one in run.growing:
-        full_text = "" if one.full is None else f", full after {one.full.hours:.3g} h"
-        parts.append(f"{one.name} grows by {one.per_hour:.4g} {one.unit} an hour{full_text}")
-    return "; ".join(parts)
+    return "; ".join(one.growth for one in run.growing)
