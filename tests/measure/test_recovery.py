@@ -37,7 +37,7 @@ from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared, Differing
+from streamgauge.records.trial import UNENDED, Compared, Differing
 from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -243,14 +243,17 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
 
 
-def struck(failure: str | None = None, away: str = "", missed: str = "", **observed: Any) -> Struck:
+def struck(
+    failure: str | None = None, away: str = "", missed: str = "", *, drained: bool = True, **observed: Any
+) -> Struck:
     """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
 
-    failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault.
+    failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault. drained: all
+    rows were answered in time.
     """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
-    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": []})
+    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": [], "drained": drained})
     strike = Strike("kill", 2.0)
     strike.struck_s, strike.resumed_s, strike.failure = None if missed else 2.0, None if away else 3.0, away
     strike.missed = missed
@@ -276,6 +279,20 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
     assert kill.peak_age_s is None, "its age might have grown on"
     why = "not back in 1 of 2 trials, the system failed: it died; answers not compared"
     assert kill.sentence == f"kill: {why}"
+
+
+@pytest.mark.parametrize("invalid", [None, UNENDED])
+def test_a_system_that_was_back_but_left_rows_unanswered_has_failed(invalid: str | None) -> None:
+    """It lost them, for all that is known; so it leaves no mean to the other trials."""
+    left, back = struck(drained=False, invalid=invalid), struck()
+    assert (left.valid, left.back_s, left.reason) == (True, None, UNENDED)
+    kill = suffered_of("kill", "", [back, left, back])
+    assert (kill.back_s, kill.peak_age_s, kill.fewer) == (None, None, "")
+    assert kill.sentence == f"kill: not back in 1 of 3 trials, {UNENDED}; answers not compared"
+    slipped = struck(drained=False, invalid="the driver limited this trial")
+    assert (slipped.valid, slipped.reason) == (False, "the driver limited this trial"), "it held the system up"
+    behind = struck(drained=False, clock=tuple(Sample(at, 4.0 * (at > 2), 0, at) for at in range(10)))
+    assert (behind.valid, behind.reason) == (True, "it was not back when the trial ended; raise recovery.seconds")
 
 
 def test_a_trial_whose_fault_was_not_brought_about_says_nothing_of_its_system() -> None:

@@ -22,7 +22,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared, TrialResult
+from streamgauge.records.trial import UNENDED, Compared, TrialResult
 from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
@@ -129,11 +129,9 @@ def struck_of(strike: Strike, measured: TrialResult, bound_s: float) -> Struck:
         why = strike.missed or invalid or "the trial ended before its fault"
         return Struck(valid=False, reason=why, offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s, away_s=strike.away_s)
-    failure = _failure(strike, measured)
+    failure = _failure(strike, measured) or (UNENDED if measured.is_unended and after.back_s is not None else "")
     if failure:  # its own, so the others of its fault are the faster ones
         invalid, after = "", replace(after, back_s=None)
-    elif details.get("drained") is False and after.back_s is not None:
-        invalid = invalid or "it did not end its work in time, so its answers are not known"
     lost, doubled, by_key = differing(check)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
