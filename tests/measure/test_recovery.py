@@ -283,7 +283,7 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
 
 @pytest.mark.parametrize("invalid", [None, UNENDED])
 def test_a_system_that_was_back_but_left_rows_unanswered_has_failed(invalid: str | None) -> None:
-    """It lost them, for all that is known; so it leaves no mean to the other trials."""
+    """Else the mean would be that of the trials in which it lost nothing."""
     left, back = struck(drained=False, invalid=invalid), struck()
     assert (left.valid, left.back_s, left.reason) == (True, None, UNENDED)
     kill = suffered_of("kill", "", [back, left, back])
@@ -338,6 +338,31 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
         f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none. "
         "link cut: 2 of 3 trials count."
     )
+
+
+def test_a_figure_tells_in_how_many_trials_answers_were_compared(tmp_path: Path) -> None:
+    """Else 0 wrong trials would be those of all, and a time one whose answers are known to be right."""
+    bench = bench_of(tmp_path, {})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
+    right = Struck(valid=True, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0, doubled=0)
+    unknown = right.model_copy(update={"correct": None, "lost": None, "doubled": None})
+    void = Struck(valid=False, reason="the driver limited this trial")
+    trials = {"kill": [right, right, void], "cut": [right, right, unknown], "rescale": [unknown], "restart": [right]}
+    faults = [suffered_of(fault, "", given) for fault, given in trials.items()]
+    for one in faults:
+        keep(cell_run, one, {})
+    figures = {one.metric: (one.value, one.reason) for one in results.read(cell_run.run_directory)}
+    remarks = {name.removeprefix("recovery_"): why for name, (_, why) in figures.items()}
+    times, counts = ("taken_again_seconds", "seconds", "peak_age"), ("wrong", "lost_per_trial", "doubled_per_trial")
+    assert remarks == {
+        **{f"kill_{name}": "2 of 3 trials count" for name in times},
+        **{f"{fault}_{name}": "2 of 3 trials compared" for fault in ("kill", "cut") for name in counts},
+        **{f"cut_{name}": "2 of 3 trials compared" for name in times},
+        **{f"rescale_{name}": "answers were not compared" for name in times},
+        **{f"restart_{name}": "" for name in (*times, *counts)},
+    }
+    assert figures["recovery_kill_wrong"][0] == 0
+    assert [one.answers for one in faults[1:3]] == ["right where compared, in 2 of 3 trials", "not compared"]
 
 
 def test_no_head_and_no_last_word_calls_a_cell_right_whose_answers_after_a_fault_were_wrong(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamgauge.base.words import fewer
+from streamgauge.base.words import counted, fewer
 from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.records.answered import RatedRun
 from streamgauge.records.record import Part
@@ -138,7 +138,8 @@ class Suffered(Part):
         counts = [(name, sum(getattr(one, name) or 0 for one in self.compared)) for name in ("lost", "doubled")]
         parts = [f"{self.least}{count:,} {name}" for name, count in counts if count]
         if not self.wrong:
-            return ", ".join(["right" if self.correct else "not compared", *parts])
+            partly = f"right where compared, in {len(self.compared)} of {len(self.trials)} trials"
+            return ", ".join(["right" if self.correct else partly if self.compared else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
         if any(one.lost is None for one in self.wrong):
             return often  # the trial has its own words for it
@@ -155,6 +156,14 @@ class Suffered(Part):
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
         return f"{self.name}: back after {self.back_s.value:.3g} s{about}; {answers}"
+
+
+def uncompared(trials: Sequence[Struck]) -> str:
+    """Says that the answers of only some of these trials were compared, or of none; empty if each was."""
+    compared = sum(one.correct is not None for one in trials)
+    if compared == len(trials):
+        return ""
+    return f"{compared} of {counted(len(trials), 'trial')} compared" if compared else "answers were not compared"
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

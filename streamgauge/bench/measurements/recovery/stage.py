@@ -16,7 +16,7 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
-from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered, uncompared
 from streamgauge.bench.measurements.recovery.section import Kind, Recovery, watched_s
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
@@ -201,11 +201,12 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         **({"read_again": ("rows", again)} if tells else {}),
         **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
     }
+    remark = "; ".join(filter(None, [one.fewer, uncompared(one.counted)]))
     for name, (unit, spread) in figures.items():
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
-            void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
+            void=one.void or ("" if spread else one.unknown), remark=remark, software=software,
         )  # fmt: skip
     samples, least = len(one.compared), f"{one.least}so many" if one.least else ""
     counts = {
@@ -213,7 +214,8 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         "lost_per_trial": ("answers", one.lost, least),
         "doubled_per_trial": ("answers", one.doubled, least),
     }
-    for name, (unit, count, remark) in counts.items() if samples else ():
+    for name, (unit, count, only) in counts.items() if samples else ():
+        remark = "; ".join(filter(None, [only, uncompared(one.trials)]))
         value = None if count is None else count / (1 if name == "wrong" else samples)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, samples=samples, remark=remark, software=software,
