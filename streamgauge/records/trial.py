@@ -115,6 +115,7 @@ class Compared(TypedDict):
     expected_rows: NotRequired[int | None]
     reported_rows: NotRequired[int | None]
     duplicates: NotRequired[int | None]
+    delivery: NotRequired[str | None]  # None: copies of an answer could not be seen
     differences: NotRequired[ByKey]
     expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]

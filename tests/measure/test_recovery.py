@@ -97,7 +97,7 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     records = Records(bench.benchmark, bench.store, "r")
     shown = cells_section.section(records).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
-    assert tiles.tiles[-1] == ("answers", "right", "through all faults")
+    assert tiles.tiles[-1] == ("answers", "right", "kept promise: exactly once; through all faults")
     costs, trials = [block for block in shown if isinstance(block, Table)]
     assert [plain(row[0]) for row in costs.rows] == ["system killed", "link cut"]
     [note] = [block for block in shown if isinstance(block, Note)]
@@ -113,7 +113,7 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     [kill] = recovered(bench).faults
     assert [one.correct for one in kill.trials] == [False, False]
     assert all(not one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
-    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost"
+    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost; broken promise: at least once"
     assert kill.sentence == f"kill: void: its answers were {why}"
     figures = {one.metric: one for one in results.read(bench.store.run("r"))}
     assert figures["recovery_kill_wrong"].value == 2
@@ -240,7 +240,29 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert (whole.void, one_late.back_s, one_late.not_back) == ("", None, 1)
     assert (whole.answers, with_copies.answers) == ("right", "right, 7 doubled")
     assert (void.back_s, void.peak_age_s, void.not_back) == (None, None, 0)
-    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
+    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost; broken promise: at least once"
+
+
+@pytest.mark.parametrize(
+    ("trials", "answers"),
+    [
+        ([(True, 0, 0)] * 2, "right; kept promise: exactly once"),
+        ([(True, 0, 7), (True, 0, 0)], "right, 7 doubled; kept promise: at least once"),
+        ([(False, 0, 3)], "wrong in 1 of 1: 3 doubled; broken promise: exactly once"),
+        ([(False, 9, 3), (True, 0, 0)], "wrong in 1 of 2: 9 lost, 3 doubled; broken promise: at least once"),
+        ([(False, 0, 0)], "wrong in 1 of 1: other values"),
+        ([(True, 0, None)], "right"),
+        ([(True, 0, 0), (None, None, None)], "right where compared, in 1 of 2 trials"),
+    ],
+)
+def test_answers_name_the_promise_that_they_keep_or_break(
+    trials: list[tuple[bool | None, int | None, int | None]], answers: str
+) -> None:
+    given = [
+        Struck(valid=correct is not False, correct=correct, lost=lost, doubled=doubled, by_key=True)
+        for correct, lost, doubled in trials
+    ]
+    assert suffered_of("kill", "", given).answers == answers
 
 
 def struck(
@@ -307,7 +329,7 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     wrong = Struck(valid=False, struck_s=1.0, back_s=0.5, correct=False, wrong="output wrong: 8 rows", lost=1200)
     lost = Struck(valid=False, reason="the driver limited this trial")
     void, few = suffered_of("kill", "", [right, wrong]), suffered_of("cut", "", [right, right, lost])
-    why = "its answers were wrong in 1 of 2: at least 1,200 lost"
+    why = "its answers were wrong in 1 of 2: at least 1,200 lost; broken promise: at least once"
     assert void.sentence == f"kill: void: {why}"
     cell_run.directory.mkdir(parents=True)
     RecoveryRun(
@@ -397,6 +419,8 @@ def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_lo
     assert differing(compared | {"differences": {"each": each}}) == (3, 3, True)
     assert differing(compared) == (3, 0, False)
     assert differing(compared | {"reported_rows": 12}) == (0, 2, False)
+    upserts: Compared = {"wrong": None, "duplicates": 0, "differences": {"each": []}, "delivery": None}
+    assert differing(upserts) == (0, None, True), "earlier answers of a key are gone"
     assert differing({"wrong": "w"}) == differing(None) == (None, None, False)
 
 

@@ -133,7 +133,23 @@ class Suffered(Part):
         return next((one.reason for one in self.counted if one.back_s is None), "not known of each trial")
 
     @property
+    def promise(self) -> str:
+        """The strongest promise that its answers keep, or the weakest that they break; empty if that is not known."""
+        if any(one.lost for one in self.wrong):
+            return "broken promise: at least once"
+        if any(one.doubled for one in self.wrong):
+            return "broken promise: exactly once"
+        if not self.correct or self.doubled is None:
+            return ""
+        return f"kept promise: {'at least' if self.doubled else 'exactly'} once"
+
+    @property
     def answers(self) -> str:
+        """Answers in words, with the promise that they keep or break."""
+        return "; ".join(filter(None, [self._counts, self.promise]))
+
+    @property
+    def _counts(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
         counts = [(name, sum(getattr(one, name) or 0 for one in self.compared)) for name in ("lost", "doubled")]
         parts = [f"{self.least}{count:,} {name}" for name, count in counts if count]

@@ -168,12 +168,13 @@ def _failure(strike: Strike, measured: TrialResult) -> str:
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
     """Returns the numbers of answers that are lost and doubled, and whether each answer was looked for by its key.
 
-    Without that, only their difference is known.
+    Without that, only their difference is known. Where a later answer of a key replaces an earlier one, no copy is seen.
     """
     if check and "differences" in check:
         each = check["differences"]["each"]
         lost, more = (sum(one["answers"] for one in each if one["kind"] == kind) for kind in ("missing", "in excess"))
-        return lost, more + (check.get("duplicates") or 0), True
+        seen = check.get("delivery", "") is not None or more > 0
+        return lost, more + (check.get("duplicates") or 0) if seen else None, True
     expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
     if expected is None or reported is None:
         return None, None, False
