@@ -317,6 +317,15 @@ def test_a_system_that_was_back_but_left_rows_unanswered_has_failed(invalid: str
     assert (behind.valid, behind.reason) == (True, "it was not back when the trial ended; raise recovery.seconds")
 
 
+def test_a_system_whose_age_never_left_the_bound_is_not_said_to_be_back() -> None:
+    clock = tuple(Sample(at / 10, 0.5, 0, at) for at in range(100))
+    kept = struck(samples=clock, clock=clock)
+    assert (kept.taken_again_s, kept.back_s, kept.is_within) == (kept.back_s, pytest.approx(0.1), True)
+    cut = suffered_of("cut", "", [kept])
+    assert cut.sentence == "cut: taken again after 0.1 s; answers not compared; its age never left the bound"
+    assert suffered_of("cut", "", [kept, struck()]).remark == ""
+
+
 def test_a_trial_whose_fault_was_not_brought_about_says_nothing_of_its_system() -> None:
     died = struck("it died", missed="the fault rescale was not brought about: exit 3", invalid="the system: it died")
     assert (died.valid, died.reason) == (False, "the fault rescale was not brought about: exit 3")

@@ -74,11 +74,11 @@ def _intervals(run: RecoveryRun) -> list[Block]:
 
 
 def _not_measured(run: RecoveryRun) -> Note:
-    """Note on what has no figure, and why, and on figures of fewer trials than were asked for."""
+    """Note on what has no figure, and why, and on what else to know of the figures."""
     parts = [f"{_name(one)}: {one.void}" for one in run.faults if one.void]
     parts += [f"intervals of checkpoints: not measurable: {run.no_intervals}"] if run.no_intervals else []
     said = [f"No figure: {'; '.join(parts)}." if parts else "Each fault was measured."]
-    return Note(" ".join([*said, *(f"{_name(one)}: {one.fewer}." for one in run.faults if one.fewer)]))
+    return Note(" ".join([*said, *(f"{_name(one)}: {one.remark}." for one in run.faults if one.remark)]))
 
 
 def _spread(one: Spread | None, shown: Callable[[float], str] = seconds) -> str:

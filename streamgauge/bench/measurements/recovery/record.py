@@ -20,6 +20,7 @@ class Struck(Part):
     taken_again_s: float | None = None
     back_s: float | None = None
     peak_age_s: float | None = None
+    is_within: bool = False  # its age never left the bound, so it was back as soon as it took events again
     calm_age_s: float | None = None  # largest age before the fault
     calm_cpu_us: float | None = None  # CPU µs per event before the fault; None: not known
     read_again: int | None = None  # rows that it read once more; None: not known
@@ -90,6 +91,16 @@ class Suffered(Part):
     def fewer(self) -> str:
         """Says that fewer trials count than were asked for; empty if all do, or none."""
         return "" if self.void else fewer(len(self.valid), len(self.trials), "trial")
+
+    @property
+    def is_within(self) -> bool:
+        """True if all trials count its system as back, and none saw it leave the bound."""
+        return self.back_s is not None and all(one.is_within for one in self.counted)
+
+    @property
+    def remark(self) -> str:
+        """What else to know of its times; empty if there is nothing."""
+        return "; ".join(filter(None, [self.fewer, "its age never left the bound" if self.is_within else ""]))
 
     @property
     def peak_age_s(self) -> float | None:
@@ -166,12 +177,13 @@ class Suffered(Part):
         """Sentence with what the fault costs."""
         if self.void:
             return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
-        answers = "; ".join(filter(None, [f"answers {self.answers}", self.fewer]))
+        answers = "; ".join(filter(None, [f"answers {self.answers}", self.remark]))
         if self.back_s is None:
             return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials, {self.unknown}; {answers}"
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
-        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; {answers}"
+        what = "taken again" if self.is_within else "back"
+        return f"{self.name}: {what} after {self.back_s.value:.3g} s{about}; {answers}"
 
 
 def uncompared(trials: Sequence[Struck]) -> str:

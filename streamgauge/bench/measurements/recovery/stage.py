@@ -144,6 +144,7 @@ def struck_of(strike: Strike, measured: TrialResult, bound_s: float) -> Struck:
         taken_again_s=after.taken_again_s,
         back_s=after.back_s,
         peak_age_s=after.peak_age_s,
+        is_within=after.peak_age_s <= bound_s,
         calm_age_s=max((one.age_s for one in seen.clock if one.warm and one.at_s < strike.struck_s), default=None),
         calm_cpu_us=cpu_between(details.get("cpu_track", ()), replace(seen, seconds=strike.struck_s)),
         read_again=sum(filter(None, again)) if is_known else None,
@@ -168,7 +169,7 @@ def _failure(strike: Strike, measured: TrialResult) -> str:
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
     """Returns the numbers of answers that are lost and doubled, and whether each answer was looked for by its key.
 
-    Without that, only their difference is known. Where a later answer of a key replaces an earlier one, no copy is seen.
+    Without that, only their difference is known. Where later answers of a key replace earlier ones, no copy is seen.
     """
     if check and "differences" in check:
         each = check["differences"]["each"]
@@ -202,7 +203,7 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         **({"read_again": ("rows", again)} if tells else {}),
         **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
     }
-    remark = "; ".join(filter(None, [one.fewer, uncompared(one.counted)]))
+    remark = "; ".join(filter(None, [one.remark, uncompared(one.counted)]))
     for name, (unit, spread) in figures.items():
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
