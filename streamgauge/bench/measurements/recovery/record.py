@@ -99,7 +99,7 @@ class Suffered(Part):
 
     @property
     def remark(self) -> str:
-        """What else to know of its times; empty if there is nothing."""
+        """Says what else is to know of its times; empty if there is nothing."""
         return "; ".join(filter(None, [self.fewer, "its age never left the bound" if self.is_within else ""]))
 
     @property
