@@ -28,6 +28,8 @@ from streamgauge.records.rules import Rules
 #: logs in a cell's directory; `MeasuredWindow.read_log` and the like read them
 WINDOWS, TRIALS = "windows.jsonl", "trials.jsonl"
 LATENCY_TRIALS, LATENCY_TURNS = "latency-trials.jsonl", "latency-turns.jsonl"
+#: why a trial is invalid whose rows were not all answered when patience ended
+UNENDED = "the system did not end its work in time"
 #: int64 on the wire, and in an adapter's figures
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
 #: rows by partition
@@ -113,6 +115,7 @@ class Compared(TypedDict):
     expected_rows: NotRequired[int | None]
     reported_rows: NotRequired[int | None]
     duplicates: NotRequired[int | None]
+    delivery: NotRequired[str | None]  # None: copies of an answer could not be seen
     differences: NotRequired[ByKey]
     expected_late: NotRequired[int | None]
     reported_late: NotRequired[int | None]
@@ -220,7 +223,13 @@ class TrialResult(Line):
     def failure(self) -> str:
         """Reason why it is invalid if its system failed; empty if something else did first, such as its driver."""
         invalid, failure = self.observation.invalid or "", self.details["system"].get("failure")
-        return invalid if failure and failure in invalid else ""
+        return invalid if invalid == UNENDED or (failure and failure in invalid) else ""
+
+    @property
+    def is_unended(self) -> bool:
+        """True if nothing is wrong but that the system had not answered all rows when patience ended."""
+        seen = self.observation
+        return self.details.get("drained") is False and not seen.overflow and seen.invalid is None
 
 
 class LatencyTrial(TrialResult):

@@ -58,7 +58,7 @@ def add(bench: Bench, night: int, metric: str, value: float | None, **more: Any)
 def test_a_night_whose_answers_are_wrong_after_a_kill_is_bad_and_tells_what_is_void(tmp_path: Path) -> None:
     bench = write_bench(tmp_path, **PLAN, recovery={})
     write_nights(bench, 110.0, 1.0)
-    why = "its answers were wrong in 2 of 2: 1,200 lost"
+    why = "its answers were wrong in 2 of 2: 1,200 lost; broken promise: at least once"
     for number in range(NIGHTS):
         last = {"valid": False, "reason": why} if number == NIGHTS - 1 else {}
         add(bench, number, "recovery_kill_wrong", 2.0 if last else 0.0)

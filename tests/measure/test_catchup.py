@@ -22,7 +22,7 @@ from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Details
+from streamgauge.records.trial import UNENDED, Details
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -237,11 +237,18 @@ def test_a_length_has_the_unit_in_which_it_is_read(length: tuple[float, float | 
 def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_others() -> None:
     looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
     died, gone = "the system died", "the driver failed: no memory"
-    for why, failure, failed in ((died, None, False), (gone, "it lost its driver", False), (died, died, True)):
+    for why, failure, drained, failed in (
+        (died, None, True, False), (gone, "it lost its driver", True, False), (died, died, True, True),
+        (None, None, False, True), (UNENDED, None, False, True), (gone, None, False, False),
+    ):  # fmt: skip
         seen = TrialObservation(1000, 60, looks, 0, 0, clock=looks, invalid=why)
-        repeat = stage.repeat_of(uncompared(seen, {"system": {"failure": failure}}), 1.0)
-        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, why)
+        repeat = stage.repeat_of(uncompared(seen, {"system": {"failure": failure}, "drained": drained}), 1.0)
+        assert (repeat.valid, repeat.failed, repeat.reason) == (False, failed, why or UNENDED)
         assert (repeat.live_s is None, repeat.taken_per_s is None) == (failed, failed)
+    behind = TrialObservation(1000, 60, looks[:4], 0, 0, clock=looks[:4])
+    repeat = stage.repeat_of(uncompared(behind, {"system": {}, "drained": False}), 1.0)
+    assert (repeat.valid, repeat.failed, repeat.live_s) == (True, False, None), "it was not live when patience ended"
+    assert repeat.taken_per_s == 1000
 
 
 def test_sentences_say_what_was_measured_and_what_was_not(tmp_path: Path) -> None:

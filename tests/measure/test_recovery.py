@@ -37,7 +37,7 @@ from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config.systems import settings_of
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared, Differing
+from streamgauge.records.trial import UNENDED, Compared, Differing
 from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -97,7 +97,7 @@ def test_known_pauses_are_found_and_answers_are_whole(tmp_path: Path) -> None:
     records = Records(bench.benchmark, bench.store, "r")
     shown = cells_section.section(records).parts[0].blocks
     [tiles] = [block for block in shown if isinstance(block, Tiles)]
-    assert tiles.tiles[-1] == ("answers", "right", "through all faults")
+    assert tiles.tiles[-1] == ("answers", "right", "kept promise: exactly once; through all faults")
     costs, trials = [block for block in shown if isinstance(block, Table)]
     assert [plain(row[0]) for row in costs.rows] == ["system killed", "link cut"]
     [note] = [block for block in shown if isinstance(block, Note)]
@@ -113,7 +113,7 @@ def test_a_system_that_commits_before_it_answers_is_caught(tmp_path: Path) -> No
     [kill] = recovered(bench).faults
     assert [one.correct for one in kill.trials] == [False, False]
     assert all(not one.valid and one.lost is not None and one.lost >= 0.4 * 4000 for one in kill.trials)
-    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost"
+    why = f"wrong in 2 of 2: at least {sum(one.lost or 0 for one in kill.trials):,} lost; broken promise: at least once"
     assert kill.sentence == f"kill: void: its answers were {why}"
     figures = {one.metric: one for one in results.read(bench.store.run("r"))}
     assert figures["recovery_kill_wrong"].value == 2
@@ -241,17 +241,42 @@ def test_times_count_only_if_all_answers_are_right() -> None:
     assert (whole.void, one_late.back_s, one_late.not_back) == ("", None, 1)
     assert (whole.answers, with_copies.answers) == ("right", "right, 7 doubled")
     assert (void.back_s, void.peak_age_s, void.not_back) == (None, None, 0)
-    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost"
+    assert void.void == "its answers were wrong in 1 of 2: 1,200 lost; broken promise: at least once"
 
 
-def struck(failure: str | None = None, away: str = "", missed: str = "", **observed: Any) -> Struck:
+@pytest.mark.parametrize(
+    ("trials", "answers"),
+    [
+        ([(True, 0, 0)] * 2, "right; kept promise: exactly once"),
+        ([(True, 0, 7), (True, 0, 0)], "right, 7 doubled; kept promise: at least once"),
+        ([(False, 0, 3)], "wrong in 1 of 1: 3 doubled; broken promise: exactly once"),
+        ([(False, 9, 3), (True, 0, 0)], "wrong in 1 of 2: 9 lost, 3 doubled; broken promise: at least once"),
+        ([(False, 0, 0)], "wrong in 1 of 1: other values"),
+        ([(True, 0, None)], "right"),
+        ([(True, 0, 0), (None, None, None)], "right where compared, in 1 of 2 trials"),
+    ],
+)
+def test_answers_name_the_promise_that_they_keep_or_break(
+    trials: list[tuple[bool | None, int | None, int | None]], answers: str
+) -> None:
+    given = [
+        Struck(valid=correct is not False, correct=correct, lost=lost, doubled=doubled, by_key=True)
+        for correct, lost, doubled in trials
+    ]
+    assert suffered_of("kill", "", given).answers == answers
+
+
+def struck(
+    failure: str | None = None, away: str = "", missed: str = "", *, drained: bool = True, **observed: Any
+) -> Struck:
     """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
 
-    failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault.
+    failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault. drained: all
+    rows were answered in time.
     """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
-    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": []})
+    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": [], "drained": drained})
     strike = Strike("kill", 2.0)
     strike.struck_s, strike.resumed_s, strike.failure = None if missed else 2.0, None if away else 3.0, away
     strike.missed = missed
@@ -279,6 +304,29 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
     assert kill.sentence == f"kill: {why}"
 
 
+@pytest.mark.parametrize("invalid", [None, UNENDED])
+def test_a_system_that_was_back_but_left_rows_unanswered_has_failed(invalid: str | None) -> None:
+    """Else the mean would be that of the trials in which it lost nothing."""
+    left, back = struck(drained=False, invalid=invalid), struck()
+    assert (left.valid, left.back_s, left.reason) == (True, None, UNENDED)
+    kill = suffered_of("kill", "", [back, left, back])
+    assert (kill.back_s, kill.peak_age_s, kill.fewer) == (None, None, "")
+    assert kill.sentence == f"kill: not back in 1 of 3 trials, {UNENDED}; answers not compared"
+    slipped = struck(drained=False, invalid="the driver limited this trial")
+    assert (slipped.valid, slipped.reason) == (False, "the driver limited this trial"), "it held the system up"
+    behind = struck(drained=False, clock=tuple(Sample(at, 4.0 * (at > 2), 0, at) for at in range(10)))
+    assert (behind.valid, behind.reason) == (True, "it was not back when the trial ended; raise recovery.seconds")
+
+
+def test_a_system_whose_age_never_left_the_bound_is_not_said_to_be_back() -> None:
+    clock = tuple(Sample(at / 10, 0.5, 0, at) for at in range(100))
+    kept = struck(samples=clock, clock=clock)
+    assert (kept.taken_again_s, kept.back_s, kept.is_within) == (kept.back_s, pytest.approx(0.1), True)
+    cut = suffered_of("cut", "", [kept])
+    assert cut.sentence == "cut: taken again after 0.1 s; answers not compared; its age never left the bound"
+    assert suffered_of("cut", "", [kept, struck()]).remark == ""
+
+
 def test_a_trial_whose_fault_was_not_brought_about_says_nothing_of_its_system() -> None:
     died = struck("it died", missed="the fault rescale was not brought about: exit 3", invalid="the system: it died")
     assert (died.valid, died.reason) == (False, "the fault rescale was not brought about: exit 3")
@@ -291,7 +339,7 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
     wrong = Struck(valid=False, struck_s=1.0, back_s=0.5, correct=False, wrong="output wrong: 8 rows", lost=1200)
     lost = Struck(valid=False, reason="the driver limited this trial")
     void, few = suffered_of("kill", "", [right, wrong]), suffered_of("cut", "", [right, right, lost])
-    why = "its answers were wrong in 1 of 2: at least 1,200 lost"
+    why = "its answers were wrong in 1 of 2: at least 1,200 lost; broken promise: at least once"
     assert void.sentence == f"kill: void: {why}"
     cell_run.directory.mkdir(parents=True)
     RecoveryRun(
@@ -322,6 +370,31 @@ def test_page_and_figures_have_the_reason_instead_of_times_whose_answers_were_wr
         f"No figure: system killed: {why}; intervals of checkpoints: not measurable: it has none. "
         "link cut: 2 of 3 trials count."
     )
+
+
+def test_a_figure_tells_in_how_many_trials_answers_were_compared(tmp_path: Path) -> None:
+    """Else 0 wrong trials would be those of all, and a time one whose answers are known to be right."""
+    bench = bench_of(tmp_path, {})
+    cell_run = CellRun(bench.benchmark, bench.store, CELL, bench.store.run("r"), "recovery")
+    right = Struck(valid=True, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0, doubled=0)
+    unknown = right.model_copy(update={"correct": None, "lost": None, "doubled": None})
+    void = Struck(valid=False, reason="the driver limited this trial")
+    trials = {"kill": [right, right, void], "cut": [right, right, unknown], "rescale": [unknown], "restart": [right]}
+    faults = [suffered_of(fault, "", given) for fault, given in trials.items()]
+    for one in faults:
+        keep(cell_run, one, {})
+    figures = {one.metric: (one.value, one.reason) for one in results.read(cell_run.run_directory)}
+    remarks = {name.removeprefix("recovery_"): why for name, (_, why) in figures.items()}
+    times, counts = ("taken_again_seconds", "seconds", "peak_age"), ("wrong", "lost_per_trial", "doubled_per_trial")
+    assert remarks == {
+        **{f"kill_{name}": "2 of 3 trials count" for name in times},
+        **{f"{fault}_{name}": "2 of 3 trials compared" for fault in ("kill", "cut") for name in counts},
+        **{f"cut_{name}": "2 of 3 trials compared" for name in times},
+        **{f"rescale_{name}": "answers were not compared" for name in times},
+        **{f"restart_{name}": "" for name in (*times, *counts)},
+    }
+    assert figures["recovery_kill_wrong"][0] == 0
+    assert [one.answers for one in faults[1:3]] == ["right where compared, in 2 of 3 trials", "not compared"]
 
 
 def test_no_head_and_no_last_word_calls_a_cell_right_whose_answers_after_a_fault_were_wrong(tmp_path: Path) -> None:
@@ -356,6 +429,8 @@ def test_lost_and_doubled_answers_do_not_make_up_for_each_other_where_each_is_lo
     assert differing(compared | {"differences": {"each": each}}) == (3, 3, True)
     assert differing(compared) == (3, 0, False)
     assert differing(compared | {"reported_rows": 12}) == (0, 2, False)
+    upserts: Compared = {"wrong": None, "duplicates": 0, "differences": {"each": []}, "delivery": None}
+    assert differing(upserts) == (0, None, True), "earlier answers of a key are gone"
     assert differing({"wrong": "w"}) == differing(None) == (None, None, False)
 
 

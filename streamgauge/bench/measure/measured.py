@@ -10,7 +10,7 @@ from streamgauge.bench.measure.dropped import dropped
 from streamgauge.bench.search.verdict import judge
 from streamgauge.config import Search
 from streamgauge.records.loss import Loss
-from streamgauge.records.trial import Compared, Details, TrialResult
+from streamgauge.records.trial import UNENDED, Compared, Details, TrialResult
 
 
 def judged(
@@ -39,7 +39,7 @@ def judged(
     verdict = judge(observation, search)
     if verdict.outcome == "sustainable" and run.details.get("drained") is False:
         # its last answers are unknown, hence also whether the others are right
-        observation = dataclasses.replace(observation, invalid="the system did not end its work in time")
+        observation = dataclasses.replace(observation, invalid=UNENDED)
         verdict = judge(observation, search)
     lost = dropped(check, run)
     return TrialResult(

@@ -22,7 +22,7 @@ from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Replay
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Details, TrialResult
+from streamgauge.records.trial import UNENDED, Details, TrialResult
 from streamgauge.stats.catch_up import HOUR_S, CaughtUp, caught_up, live_since, needed
 from streamgauge.stats.trend import kept_points
 
@@ -120,15 +120,14 @@ def live_of(each: Sequence[float | None], section: Catchup) -> Spread | None:
 def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
     """Reads one repeat. After an overflow it says what was taken; its answers are not compared."""
     seen, check = measured.observation, measured.check
-    caught = CaughtUp(None, None)
-    if not measured.failure:
-        caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
-    is_drained = measured.details.get("drained") is not False or caught.live_s is None
+    caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
+    failure = measured.failure or (UNENDED if measured.is_unended and caught.live_s is not None else "")
+    caught = CaughtUp(None, None) if failure else caught
     late = check.get("late_events") if check else None
     return Repeat(
-        valid=seen.invalid is None and is_drained and not seen.uncommitted,
-        failed=bool(measured.failure),
-        reason=_reason(measured, is_drained=is_drained),
+        valid=seen.invalid is None and not (failure or seen.uncommitted),
+        failed=bool(failure),
+        reason=failure or _reason(measured),
         live_s=caught.live_s,
         taken_per_s=caught.taken_per_s,
         offered=seen.offered,
@@ -138,11 +137,11 @@ def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
     )
 
 
-def _reason(measured: TrialResult, *, is_drained: bool) -> str:
+def _reason(measured: TrialResult) -> str:
     seen = measured.observation
     if seen.uncommitted and seen.invalid is None:
         return "rows that it took and has not committed fill the driver's queues; raise replay.max_memory_mb"
-    return seen.invalid or (measured.reason if is_drained else "it did not end its work in time")
+    return seen.invalid or measured.reason
 
 
 def peaks_of(watched: Sequence[tuple[Details, Vitals, float | None]]) -> Iterator[Peak]:

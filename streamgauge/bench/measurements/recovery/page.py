@@ -28,13 +28,16 @@ def _tiles(run: RecoveryRun) -> Tiles:
     measured = [one for one in run.faults if not one.unmeasurable]
     outputs = {one.correct for one in measured}
     correct = False if False in outputs else None if None in outputs or not outputs else True
-    wrong = [f"{_name(one)}: {one.answers}" for one in measured if one.wrong]
+    promises = {one.promise for one in measured}
+    told = [f"{_name(one)}: {one.answers}" for one in measured if one.correct is correct]
+    if correct and len(promises) == 1:
+        told = [*filter(None, promises), "through all faults"]
     tiles: list[tuple[str, str, str]] = [
         (f"{_name(one)}: back after", seconds(one.back_s.value if one.back_s else None), _about(one, one.back_s))
         for one in measured
     ]
     offered = ("offered", number(run.rate_events_per_s), f"events/s, {load(run.fraction)}")
-    return Tiles([*tiles, offered, ("answers", ANSWERS[correct], "; ".join(wrong) or "through all faults")])
+    return Tiles([*tiles, offered, ("answers", ANSWERS[correct], "; ".join(told))])
 
 
 def _about(one: Suffered, spread: Spread | None) -> str:
@@ -71,11 +74,11 @@ def _intervals(run: RecoveryRun) -> list[Block]:
 
 
 def _not_measured(run: RecoveryRun) -> Note:
-    """Note on what has no figure, and why, and on figures of fewer trials than were asked for."""
+    """Note on what has no figure, and why, and on what else to know of the figures."""
     parts = [f"{_name(one)}: {one.void}" for one in run.faults if one.void]
     parts += [f"intervals of checkpoints: not measurable: {run.no_intervals}"] if run.no_intervals else []
     said = [f"No figure: {'; '.join(parts)}." if parts else "Each fault was measured."]
-    return Note(" ".join([*said, *(f"{_name(one)}: {one.fewer}." for one in run.faults if one.fewer)]))
+    return Note(" ".join([*said, *(f"{_name(one)}: {one.remark}." for one in run.faults if one.remark)]))
 
 
 def _spread(one: Spread | None, shown: Callable[[float], str] = seconds) -> str:

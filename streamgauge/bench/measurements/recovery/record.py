@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamgauge.base.words import fewer
+from streamgauge.base.words import counted, fewer
 from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.records.answered import RatedRun
 from streamgauge.records.record import Part
@@ -20,6 +20,7 @@ class Struck(Part):
     taken_again_s: float | None = None
     back_s: float | None = None
     peak_age_s: float | None = None
+    is_within: bool = False  # its age never left the bound, so it was back as soon as it took events again
     calm_age_s: float | None = None  # largest age before the fault
     calm_cpu_us: float | None = None  # CPU µs per event before the fault; None: not known
     read_again: int | None = None  # rows that it read once more; None: not known
@@ -92,6 +93,16 @@ class Suffered(Part):
         return "" if self.void else fewer(len(self.valid), len(self.trials), "trial")
 
     @property
+    def is_within(self) -> bool:
+        """True if all trials count its system as back, and none saw it leave the bound."""
+        return self.back_s is not None and all(one.is_within for one in self.counted)
+
+    @property
+    def remark(self) -> str:
+        """Says what else is to know of its times; empty if there is nothing."""
+        return "; ".join(filter(None, [self.fewer, "its age never left the bound" if self.is_within else ""]))
+
+    @property
     def peak_age_s(self) -> float | None:
         """The largest age of all trials that count; None if one ended before the system was back: it might grow."""
         peaks = [one.peak_age_s for one in self.counted if one.peak_age_s is not None]
@@ -133,12 +144,29 @@ class Suffered(Part):
         return next((one.reason for one in self.counted if one.back_s is None), "not known of each trial")
 
     @property
+    def promise(self) -> str:
+        """The strongest promise that its answers keep, or the weakest that they break; empty if that is not known."""
+        if any(one.lost for one in self.wrong):
+            return "broken promise: at least once"
+        if any(one.doubled for one in self.wrong):
+            return "broken promise: exactly once"
+        if not self.correct or self.doubled is None:
+            return ""
+        return f"kept promise: {'at least' if self.doubled else 'exactly'} once"
+
+    @property
     def answers(self) -> str:
+        """Answers in words, with the promise that they keep or break."""
+        return "; ".join(filter(None, [self._counts, self.promise]))
+
+    @property
+    def _counts(self) -> str:
         """Answers in words: right, not compared, or how often they were wrong and by how much."""
         counts = [(name, sum(getattr(one, name) or 0 for one in self.compared)) for name in ("lost", "doubled")]
         parts = [f"{self.least}{count:,} {name}" for name, count in counts if count]
         if not self.wrong:
-            return ", ".join(["right" if self.correct else "not compared", *parts])
+            partly = f"right where compared, in {len(self.compared)} of {len(self.trials)} trials"
+            return ", ".join(["right" if self.correct else partly if self.compared else "not compared", *parts])
         often = f"wrong in {len(self.wrong)} of {len(self.compared)}"
         if any(one.lost is None for one in self.wrong):
             return often  # the trial has its own words for it
@@ -149,12 +177,21 @@ class Suffered(Part):
         """Sentence with what the fault costs."""
         if self.void:
             return f"{self.name}: {'' if self.unmeasurable else 'void: '}{self.void}"
-        answers = "; ".join(filter(None, [f"answers {self.answers}", self.fewer]))
+        answers = "; ".join(filter(None, [f"answers {self.answers}", self.remark]))
         if self.back_s is None:
             return f"{self.name}: not back in {self.not_back} of {len(self.valid)} trials, {self.unknown}; {answers}"
         interval = self.back_s.interval
         about = f" ({interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
-        return f"{self.name}: back after {self.back_s.value:.3g} s{about}; {answers}"
+        what = "taken again" if self.is_within else "back"
+        return f"{self.name}: {what} after {self.back_s.value:.3g} s{about}; {answers}"
+
+
+def uncompared(trials: Sequence[Struck]) -> str:
+    """Says that the answers of only some of these trials were compared, or of none; empty if each was."""
+    compared = sum(one.correct is not None for one in trials)
+    if compared == len(trials):
+        return ""
+    return f"{compared} of {counted(len(trials), 'trial')} compared" if compared else "answers were not compared"
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -16,13 +16,13 @@ from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measure.measured import software_of
 from streamgauge.bench.measurements.latency.stage import asked_rate, cpu_between
-from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
+from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered, uncompared
 from streamgauge.bench.measurements.recovery.section import Kind, Recovery, watched_s
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.config import Benchmark, System
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import Compared, TrialResult
+from streamgauge.records.trial import UNENDED, Compared, TrialResult
 from streamgauge.stats.trend import kept_points
 
 log = logging.getLogger("streamgauge")
@@ -129,11 +129,9 @@ def struck_of(strike: Strike, measured: TrialResult, bound_s: float) -> Struck:
         why = strike.missed or invalid or "the trial ended before its fault"
         return Struck(valid=False, reason=why, offered=seen.offered)
     after = course(seen.samples, seen.clock, strike.struck_s, bound_s, away_s=strike.away_s)
-    failure = _failure(strike, measured)
+    failure = _failure(strike, measured) or (UNENDED if measured.is_unended and after.back_s is not None else "")
     if failure:  # its own, so the others of its fault are the faster ones
         invalid, after = "", replace(after, back_s=None)
-    elif details.get("drained") is False and after.back_s is not None:
-        invalid = invalid or "it did not end its work in time, so its answers are not known"
     lost, doubled, by_key = differing(check)
     again = [driver.get("again") for driver in details["drivers"]]
     is_read_once = "rules" in details and len(details["rules"].operators) == 1  # else each frame reads the stream
@@ -146,6 +144,7 @@ def struck_of(strike: Strike, measured: TrialResult, bound_s: float) -> Struck:
         taken_again_s=after.taken_again_s,
         back_s=after.back_s,
         peak_age_s=after.peak_age_s,
+        is_within=after.peak_age_s <= bound_s,
         calm_age_s=max((one.age_s for one in seen.clock if one.warm and one.at_s < strike.struck_s), default=None),
         calm_cpu_us=cpu_between(details.get("cpu_track", ()), replace(seen, seconds=strike.struck_s)),
         read_again=sum(filter(None, again)) if is_known else None,
@@ -170,12 +169,13 @@ def _failure(strike: Strike, measured: TrialResult) -> str:
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:
     """Returns the numbers of answers that are lost and doubled, and whether each answer was looked for by its key.
 
-    Without that, only their difference is known.
+    Without that, only their difference is known. Where later answers of a key replace earlier ones, no copy is seen.
     """
     if check and "differences" in check:
         each = check["differences"]["each"]
         lost, more = (sum(one["answers"] for one in each if one["kind"] == kind) for kind in ("missing", "in excess"))
-        return lost, more + (check.get("duplicates") or 0), True
+        seen = check.get("delivery", "") is not None or more > 0
+        return lost, more + (check.get("duplicates") or 0) if seen else None, True
     expected, reported = (check.get("expected_rows"), check.get("reported_rows")) if check else (None, None)
     if expected is None or reported is None:
         return None, None, False
@@ -203,11 +203,12 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         **({"read_again": ("rows", again)} if tells else {}),
         **({"cpu_us_per_event": ("us", one.calm_cpu_us)} if one.interval else {}),
     }
+    remark = "; ".join(filter(None, [one.remark, uncompared(one.counted)]))
     for name, (unit, spread) in figures.items():
         value, between = (spread.value, spread.interval) if spread is not None else (None, None)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, interval=between, samples=len(one.counted),
-            void=one.void or ("" if spread else one.unknown), remark=one.fewer, software=software,
+            void=one.void or ("" if spread else one.unknown), remark=remark, software=software,
         )  # fmt: skip
     samples, least = len(one.compared), f"{one.least}so many" if one.least else ""
     counts = {
@@ -215,7 +216,8 @@ def keep(cell_run: CellRun, one: Suffered, software: dict[str, str]) -> None:
         "lost_per_trial": ("answers", one.lost, least),
         "doubled_per_trial": ("answers", one.doubled, least),
     }
-    for name, (unit, count, remark) in counts.items() if samples else ():
+    for name, (unit, count, only) in counts.items() if samples else ():
+        remark = "; ".join(filter(None, [only, uncompared(one.trials)]))
         value = None if count is None else count / (1 if name == "wrong" else samples)
         cell_run.keep(
             f"recovery_{one.fault}_{name}{suffix}", unit, value, samples=samples, remark=remark, software=software,
