@@ -86,7 +86,7 @@ def test_an_engine_carries_less_on_half_a_cpu(tmp_path: Path, system: dict[str, 
 
 @by_quota
 def test_a_job_carries_less_on_a_tenth_of_a_cpu(tmp_path: Path, broker: Broker) -> None:
-    """On more of it, its broker and its publisher may be the limit, which have no quota."""
+    """Its broker and its publisher, which have no quota, may be the limit on more of it."""
     more = {
         "search": {**SCALING["search"], "window_seconds": 1.5},
         "scaling": {"quotas": [0.1, 0.5], "blocks": 2},
@@ -125,7 +125,7 @@ def test_what_a_killed_command_measured_of_flink_leaves_nothing_and_is_measured_
     where = {"STREAMGAUGE_ARTIFACTS": str(artifacts), "STREAMGAUGE_LOCKS": str(tmp_path), **QUICK}
 
     def groups() -> list[Path]:
-        """Those with a quota, below that of the tests."""
+        """Returns those with a quota, below that of the tests."""
         ours = set(map(str, processes_of(artifacts)))
         return [one for one in quota_parent().rglob("streamgauge-*-*") if one.name.split("-")[1] in ours]
 
