@@ -86,7 +86,7 @@ def test_an_engine_carries_less_on_half_a_cpu(tmp_path: Path, system: dict[str, 
 
 @by_quota
 def test_a_job_carries_less_on_a_tenth_of_a_cpu(tmp_path: Path, broker: Broker) -> None:
-    """Its broker and its publisher, which have no quota, may be the limit on more of it."""
+    """Brokers and publishers have no quota, and may be the limit on more of it."""
     more = {
         "search": {**SCALING["search"], "window_seconds": 1.5},
         "scaling": {"quotas": [0.1, 0.5], "blocks": 2},
