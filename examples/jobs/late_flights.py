@@ -21,6 +21,7 @@ consumer = Consumer(
         "group.id": options.group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
+        "session.timeout.ms": 10_000,  # after a kill, its partitions are free again so much later; by default 45 s
     }
 )
 producer = Producer({"bootstrap.servers": options.bootstrap, "linger.ms": 5})

@@ -84,13 +84,16 @@ def alive(process: psutil.Process) -> bool:
     return False
 
 
+def processes_of(artifacts: Path | str) -> dict[int, str]:
+    """Maps the ids of processes that were started for these artifacts to their command lines."""
+    found = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("STREAMGAUGE_ARTIFACTS") == str(artifacts):
+                found[process.pid] = " ".join(process.cmdline())
+    return found
+
+
 def left_behind(artifacts: Path | str) -> list[str]:
     """Command lines of processes that were started for these artifacts."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("STREAMGAUGE_ARTIFACTS") == str(artifacts):
-                found.append(" ".join(process.cmdline()))
-        except psutil.Error:
-            continue
-    return found
+    return [*processes_of(artifacts).values()]
