@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from streamgauge.bench.measure.lock import LOCKS
 from streamgauge.streams.stages.session import quick_jvm
 
 COMMAND = str(Path(sys.executable).with_name("streamgauge"))
@@ -63,10 +64,11 @@ def write_config(path: Path, experiments: list[str]) -> Path:
 
 def start(arguments: list[str], log: Path, prefix: Sequence[str] = (), **variables: str) -> subprocess.Popen[bytes]:
     """prefix: a command that starts it elsewhere."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "STREAMGAUGE"))}
+    ours = ("AIRFLOW", "STREAMGAUGE")  # but the place of the locks, which keeps tests from other measurements
+    kept = {key: value for key, value in os.environ.items() if key == LOCKS or not key.startswith(ours)}
     with open(log, "wb") as output:
         return subprocess.Popen(
-            [*prefix, COMMAND, *arguments], env=environment | variables, stdout=output, stderr=subprocess.STDOUT
+            [*prefix, COMMAND, *arguments], env=kept | variables, stdout=output, stderr=subprocess.STDOUT
         )
 
 
