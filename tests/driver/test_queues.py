@@ -156,6 +156,20 @@ def test_a_closed_loop_keeps_so_many_rows_waiting() -> None:
         Queues(1, 100).hold(5)
 
 
+def test_a_closed_loop_prepares_a_batch_beside_the_one_in_work_and_keeps_what_is_not_committed() -> None:
+    queues = Queues(1, 100, memory_rows=60, hold=10)
+    at, seen = 0, []
+    for planned, committed in [(0, 0), (10, 0), (10, 10), *((planned, 10) for planned in range(20, 80, 10))]:
+        assert queues.offered(1)[0] >= planned
+        queues.plan({0: planned}, 1)
+        queues.commit({0: committed}, 1)
+        while queues.roomy(0):
+            queues.append(0, *rows(at, [0]))
+            at += 1
+        seen.append(at)
+    assert seen == [21, 21, 31, 31, 41, 51, 61, 71, 71], "the last: 60 rows fill the memory"
+
+
 @pytest.mark.parametrize(("hold", "asks", "left"), [(10, False, 10), (10, True, 20), (None, False, 50)])
 def test_a_closed_loop_takes_back_the_rows_of_which_the_system_has_not_heard(
     hold: int | None, asks: bool, left: int

@@ -156,6 +156,16 @@ def test_a_closed_loop_measures_what_a_batch_costs_at_each_backlog(fleet: Fleet,
     assert loop.invalid is run.observation.invalid is None
 
 
+@pytest.mark.alone
+def test_a_closed_loop_does_not_starve_a_system_that_commits_now_and_then(fleet: Fleet, tmp_path: Path) -> None:
+    seldom = Wired(Behaviour(capacity=200_000, batch_rows=5000), commits_answered=True, report_s=2.0)
+    loop = ClosedLoop(InThread(seldom), fleet, TrialRequest(WORKLOAD, tmp_path), continuous=True)
+    batches = loop.window(10_000, lambda batches: sum(batch.seconds for batch in batches) > 5)
+    loop.close()
+    carried = sum(batch.rows for batch in batches) / sum(batch.seconds for batch in batches)
+    assert carried == pytest.approx(200_000, rel=0.1), "the driver kept rows back while 65,536 were not committed"
+
+
 def test_a_closed_loop_whose_system_dies_says_so(fleet: Fleet, tmp_path: Path) -> None:
     system = InThread(Wired(Behaviour(capacity=20_000, batch_rows=1000)))
     loop = ClosedLoop(system, fleet, TrialRequest(WORKLOAD, tmp_path), continuous=False)

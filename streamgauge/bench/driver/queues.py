@@ -129,10 +129,16 @@ class Queues:
     def roomy(self, slack: int) -> bool:
         """True if more rows may be prepared: rows that would overflow anyway need no memory."""
         with self._changed:
-            held = sum(queue.appended - queue.committed for queue in self._queues)
-            # twice the held rows: while the system works on one batch, the next one is prepared
-            wanted = self._memory_rows if self._hold is None else 2 * self._hold
-            return not self.finished and held <= wanted + slack
+            appended = sum(queue.appended for queue in self._queues)
+            kept = appended - sum(queue.committed for queue in self._queues)
+            if self.finished or kept > self._memory_rows + slack:
+                return False
+            if self._hold is None:
+                return True
+            # twice the held rows: while the system works on one batch, the next one is prepared. What it took before
+            # that batch is kept until it commits, and leaves no fewer rows to wait.
+            ahead = appended - sum(queue.planned for queue in self._queues)
+            return min(kept, ahead + self._hold) <= 2 * self._hold + slack
 
     def read(
         self, partition: int, start: int, end: int, now_ns: int, max_batches: int = MAX_BATCHES
