@@ -38,6 +38,7 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
     else:
         model = _changed(model, model.numbers(value)[setting])
     queues, workers, cpus = replay.partitions, model.workers or 0, len(model.cpus or ())
+    longest_ms = int(1000 * benchmark.search.window_seconds)  # two are then due in a window of twice that length
     wrong = ""
     if queues < replay.shares:
         wrong = f"at least replay.processes: {replay.shares}"
@@ -47,22 +48,12 @@ def with_setting(benchmark: Benchmark, system: str, setting: str, value: int) ->
         wrong = f"no more workers of systems.{system} than replay.partitions: {queues}"
     elif setting in WORKERS and 0 < cpus < workers:
         wrong = f"no more workers of systems.{system} than its cpus: {cpus}"
-    elif setting == CHECKPOINT and not LEAST_MS <= value <= _longest_ms(benchmark):
-        wrong = f"from {LEAST_MS} to {_longest_ms(benchmark)}, search.window_seconds or half of search.max_age"
+    elif setting == CHECKPOINT and not LEAST_MS <= value <= longest_ms:
+        wrong = f"from {LEAST_MS} to search.window_seconds: {longest_ms}"
     if wrong:
         raise UserError(f"scaling.values: found {value}, allowed: {wrong}")
     systems = tuple(model if one.name == system else one for one in benchmark.systems)
     return benchmark.model_copy(update={"replay": replay, "systems": systems})
-
-
-def _longest_ms(benchmark: Benchmark) -> int:
-    """The longest interval of checkpoints at which a closed loop measures the engine, and not its driver.
-
-    Two of them are then due in a window of twice `window_seconds`. What no checkpoint holds, the driver keeps up to
-    twice the rows that wait, which are those of half the allowed age.
-    """
-    search = benchmark.search
-    return int(1000 * min(search.window_seconds, search.max_age.seconds / 2))
 
 
 def why_not(benchmark: Benchmark, system: str, setting: str, value: int) -> str:
