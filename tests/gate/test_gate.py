@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.app.cli import application
-from streamgauge.app.gate import pairs, verdict
+from streamgauge.app.gate import verdict
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.app.gate.repository import Repository
 from streamgauge.bench.measure import lock
-from streamgauge.bench.measure.speed import Speed
-from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark, load
+from streamgauge.config import load
 from streamgauge.config.gate import Gate
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason, Side, State
+from streamgauge.records.release import Reason, State
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -70,31 +65,6 @@ def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
     assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
 
 
-def test_a_head_that_misses_the_rate_is_no_go_only_after_the_base_was_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outcomes = {20_000: "sustainable", 1000: "unsustainable"}
-
-    @contextmanager
-    def ready(benchmark: Benchmark, *_: object) -> Iterator[SimpleNamespace]:
-        outcome = outcomes[(benchmark.systems[0].model_extra or {})["capacity"]]
-        answer = SimpleNamespace(outcome=outcome, check={"wrong": None})
-        yield SimpleNamespace(trial=lambda *_, **__: answer)
-
-    monkeypatch.setattr(pairs, "ready", ready)
-    monkeypatch.setattr(pairs, "speed", lambda *_: Speed(1000, 1))
-    sides: dict[Side, Benchmark] = {}
-    for side, capacity in (("baseline", 20_000), ("candidate", 1000)):
-        (tmp_path / "mine.yaml").write_text(benchmark(capacity=capacity))
-        sides[side] = load(tmp_path / "mine.yaml")
-    of_gate = Pairs.of(tmp_path, "key")
-    reasons, _ = pairs.Measuring(sides, Store(tmp_path), of_gate, tmp_path / "work", 60).run([], 0)
-    why = "the head misses gate.rate in 2 of 2 trials, and the base in 0 of 2"
-    assert reasons == [Reason("performance", "failed", "e.all", why)]
-    asked = [(one.side, one.asked) for one in of_gate.repetitions]
-    assert asked == [("baseline", True), ("candidate", True), ("candidate", True), ("baseline", True)]
-
-
 #: a pair fits into the budget, and no second one
 SHORT = {"answers": "skip", "minutes": 0.02}
 
@@ -108,6 +78,15 @@ def test_a_head_that_does_not_run_twice_in_a_row_is_no_go(tmp_path: Path) -> Non
     assert line.startswith(
         "no-go: e.all, head: 2 of 2 processes did not run, and the base's did: systems.job: no license;"
     )
+
+
+def test_a_head_that_is_killed_among_waiting_events_twice_in_a_row_is_no_go(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(SHORT), benchmark(SHORT, killed=True))
+    done = gate(place)
+    assert done.exit_code == 1, done.stderr
+    line = done.stdout.splitlines()[0]
+    assert line.startswith("no-go: e.all, head: 2 of 2 processes did not run, and the base's did: system job ended")
 
 
 def test_a_head_that_once_does_not_run_is_measured_again_and_counted(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
         ):
             work = asked.output / "work"
             reasons, series = Measuring(sides, store, pairs, work, budget_s).run(counted, token)
-    release = decide([*reasons, *doubts, *notes], series)
+    release = decide([*reasons, *pairs.left_out(), *doubts, *notes], series)
     check = GateCheck(
         run=asked.output.name,
         benchmark=benchmark.name,
