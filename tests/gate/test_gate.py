@@ -210,13 +210,13 @@ def test_a_mistake_is_one_line_and_no_verdict(tmp_path: Path, base: str, head: s
 
 def test_what_is_not_committed_is_not_measured_in_silence(tmp_path: Path) -> None:
     place = tmp_path / "r"
-    repository(place, benchmark(), benchmark())
-    (place / "rows.csv").write_text("t,k\n1,b\n")
+    repository(place, benchmark(), benchmark(), **{"my röws.csv": "t,k\n"})
+    (place / "my röws.csv").write_text("t,k\n1,b\n")
     done = gate(place)
     assert done.exit_code == 3
     assert done.stderr.splitlines()[-1] == (
-        "streamgauge: --head: found 1 changed file not committed, such as rows.csv; the gate measures "
-        "commits: commit or stash them"
+        "streamgauge: --head: found 1 changed file not committed, such as my röws.csv; the gate "
+        "measures commits: commit or stash them"
     )
 
 
@@ -233,12 +233,15 @@ def test_a_shallow_clone_says_what_to_fetch(tmp_path: Path) -> None:
 
 
 def test_no_repository_is_one_line(tmp_path: Path) -> None:
-    place = tmp_path / "r"
+    place, bare = tmp_path / "r", tmp_path / "bare"
     repository(place, benchmark(), benchmark())
-    done = gate(place, "--repository", str(tmp_path))
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
-        3, f"streamgauge: --repository {tmp_path}: found no git repository there; clone it, or name another folder"
-    )  # fmt: skip
+    git(tmp_path, "init", "--quiet", "--bare", "bare")
+    for folder, why in ((tmp_path, "not a git repository"), (bare, "this operation must be run in a work tree")):
+        done = gate(place, "--repository", str(folder))
+        assert done.exit_code == 3
+        line = done.stderr.splitlines()[-1]
+        assert line.startswith(f"streamgauge: --repository {folder}: git finds no checkout there: {why}")
+        assert line.endswith("; clone it, or name another folder")
 
 
 def test_an_unfinished_gate_of_the_same_goes_on_and_a_finished_one_begins_anew(tmp_path: Path) -> None:

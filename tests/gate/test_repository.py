@@ -39,6 +39,16 @@ def test_checkouts_end_with_their_block_and_a_killed_gate_s_are_removed(tmp_path
     assert git(place, "worktree", "list").count("\n") == 0
 
 
+def test_checkouts_of_the_user_that_are_away_are_not_forgotten(tmp_path: Path) -> None:
+    place, own = tmp_path / "r", tmp_path / "disk" / "own"
+    begin, head = repository(place, "base", "head")
+    git(place, "worktree", "add", "--detach", str(own), head)
+    own.rename(tmp_path / "away")
+    with Repository(place).checkouts(Commits(begin, head), tmp_path / "gate" / "checkouts"):
+        pass
+    assert git(place, "worktree", "list").count("\n") == 1
+
+
 def test_a_file_is_found_in_the_repository_also_through_a_link(tmp_path: Path) -> None:
     place = tmp_path / "r"
     repository(place, "base", "head")
