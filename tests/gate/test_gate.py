@@ -78,6 +78,9 @@ def test_a_head_that_does_not_run_twice_in_a_row_is_no_go(tmp_path: Path) -> Non
     assert line.startswith(
         "no-go: e.all, head: 2 of 2 processes did not run, and the base's did: systems.job: no license;"
     )
+    why = "other than in the base's copy, and each side has its own: dies"
+    reasons = GateCheck.read(place / "gate" / "gate.json").reasons
+    assert Reason("settings", "note", "systems.job", why) in reasons
 
 
 def test_a_head_that_is_killed_among_waiting_events_twice_in_a_row_is_no_go(tmp_path: Path) -> None:
@@ -154,8 +157,9 @@ def test_a_head_whose_own_settings_judge_is_told_of(
     assert of_base(tmp_path / "old", without, head, head)[1] == [Reason("settings", state, "gate", NO_COPY + more)]
 
 
-def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path) -> None:
-    head = benchmark({"system": "new"}, name="new")
+@pytest.mark.parametrize("gate", [{"system": "new"}, {}])
+def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path, gate: dict[str, str]) -> None:
+    head = benchmark(gate, name="new")
     judge, reasons = of_base(tmp_path / "r", benchmark({"system": "job", "minutes": 2}), head, head)
     assert judge is not None
     assert (judge.system, judge.minutes) == ("new", 2)
@@ -206,6 +210,25 @@ def test_a_mistake_is_one_line_and_no_verdict(tmp_path: Path, base: str, head: s
     said = [one for one in done.stderr.splitlines() if one.startswith("streamgauge: ")]
     assert said == [f"streamgauge: {line.format(place=place, build=BUILD['build'])}"]
     assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark(BUILD), broken="")
+    earlier = [place / "gate" / name for name in ("comment.md", "junit.xml", "gate.json")]
+    (place / "gate").mkdir()
+    for file in earlier:
+        file.write_text("go")
+    assert gate(place).exit_code == 3
+    assert [file.name for file in earlier if file.exists()] == []
+
+
+def test_a_head_that_is_behind_the_base_is_compared_with_itself_and_told(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(SHORT), benchmark(SHORT))
+    done = gate(place, base="change", head="main")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[1] == "The base and the head are the same commit: an A/A check."
 
 
 def test_what_is_not_committed_is_not_measured_in_silence(tmp_path: Path) -> None:

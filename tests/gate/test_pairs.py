@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamgauge.app.gate import pairs
+from streamgauge.app.gate import pairs, verdict
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.base.errors import UserError
 from streamgauge.bench.measure.speed import Speed
@@ -154,3 +154,15 @@ def test_a_pair_that_asks_again_is_measured_only_if_its_trials_fit_into_the_budg
     reasons, lines = measure(base=unchecked, head=unchecked, budget_s=150)
     assert [one.seconds for one in lines] == [SPEED_S + 2 * TRIAL_S] * 2
     assert [one.state for one in reasons] == ["open", "open"]
+
+
+def test_settings_that_differ_are_named_and_folders_of_checkouts_are_not(tmp_path: Path) -> None:
+    checkouts: dict[Side, Path] = {"baseline": tmp_path / "base", "candidate": tmp_path / "head"}
+    sides = {}
+    for side, benchmark_ in sides_of(tmp_path).items():
+        system = benchmark_.systems[0]
+        own = {**(system.model_extra or {}), "directory": str(checkouts[side]), "jar": f"{checkouts[side]}/a.jar"}
+        changed = system.model_copy()
+        changed.__pydantic_extra__ = own
+        sides[side] = benchmark_.model_copy(update={"systems": (changed,)})
+    assert verdict.differing(sides, checkouts, "job") == ["capacity"]
