@@ -74,6 +74,7 @@ class Repository:
 
         What a gate that was killed has left there is removed at the begin.
         """
+        place = place.resolve()  # as git keeps it
         folders = place / "base", place / "head"
         self._remove(folders)
         try:

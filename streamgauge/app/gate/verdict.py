@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -236,10 +235,9 @@ def _with(benchmark: Benchmark, name: str, system: System) -> Benchmark:
 def differing(sides: Mapping[Side, Benchmark], checkouts: Mapping[Side, Path], system: str) -> list[str]:
     """Keys of the system in which both sides differ, by more than the folder of their checkout."""
     base, head = (
-        {key: str(value).replace(os.path.realpath(place), "").replace(os.path.normpath(place), "")
-         for key, value in sides[side].system(system).model_dump().items()}
+        {key: str(value).replace(str(place), "") for key, value in sides[side].system(system).model_dump().items()}
         for side, place in checkouts.items()
-    )  # fmt: skip
+    )
     return [key for key in {**base, **head} if base.get(key) != head.get(key)]
 
 
