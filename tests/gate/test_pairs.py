@@ -66,9 +66,9 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
             def trial(*_: object, **__: object) -> SimpleNamespace:
                 now[0] += TRIAL_S
                 check = {"wrong": None} if one.compared else None
-                why = SimpleNamespace(invalid=one.died)
+                why, seen = one.died or "why", SimpleNamespace(invalid=one.died)
                 return SimpleNamespace(
-                    outcome=one.outcome, check=check, failure=one.died or "", observation=why, reason="why"
+                    outcome=one.outcome, check=check, failure=one.died or "", observation=seen, reason=why, why=why
                 )
 
             fleet = SimpleNamespace(dead=lambda: one.driver)

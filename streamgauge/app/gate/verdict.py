@@ -120,13 +120,6 @@ def _is_lax(gate: Gate) -> bool:
     )
 
 
-def _system_of(benchmark: Benchmark, gate: Gate) -> str | None:
-    """The system that is compared by these settings; None if the file has none that they mean."""
-    names = [system.name for system in benchmark.systems]
-    chosen = gate.system or (names[0] if len(names) == 1 else None)
-    return chosen if chosen in names else None
-
-
 def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
     """The section gate, and the name of the system to compare. Raises UserError."""
     if benchmark.gate is None:
@@ -139,6 +132,13 @@ def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
         names = ", ".join(system.name for system in benchmark.systems)
         raise UserError(f"{benchmark.name}: gate.system: found {shown}, allowed: {names or 'a system'}")
     return benchmark.gate, chosen
+
+
+def _system_of(benchmark: Benchmark, gate: Gate) -> str | None:
+    """The system that is compared by these settings; None if the file has none that they mean."""
+    names = [system.name for system in benchmark.systems]
+    chosen = gate.system or (names[0] if len(names) == 1 else None)
+    return chosen if chosen in names else None
 
 
 def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: Iterable[Reason] = ()) -> GateCheck:
