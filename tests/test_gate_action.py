@@ -157,11 +157,13 @@ def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(runner: Runner) 
     (runner.folder / "gate").mkdir()
     (runner.folder / "gate" / "gate.json").write_text('{\n "verdict": "go"\n}\n')
     (runner.folder / "gate" / "comment.md").write_text("old")
+    (runner.folder / "gate" / "junit.xml").write_text("old")
     runner.has("streamgauge", "exit 3")
     assert runner.run(SCRIPTS / "run.sh", **{**GATE, "MINUTES": "7"}).returncode == 3
     assert runner.calls[0][-2:] == ["--minutes", "7"]
     assert runner.read("github_output") == "verdict=none\n"
     assert not (runner.folder / "github_step_summary").exists()
+    assert list((runner.folder / "gate").iterdir()) == []
 
 
 def test_a_gate_needs_a_base(runner: Runner) -> None:

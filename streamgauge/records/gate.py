@@ -17,7 +17,7 @@ class GateRepetition(Repetition):
     seconds: float  # that it took of the budget
     trial_seconds: float = 0.0  # of these, that its trial took
     held_rows: int = 0  # rows that waited while its speed was measured
-    ran: bool = True  # False: its process did not run, for the reason in `void`
+    ran: bool = True  # False: its process did not run, or died, for the reason in `void`
     asked: bool = False  # True: a trial at the rate was run, whose answers are compared
     unchecked: str | None = None  # why that trial does not count
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.app.cli import application
-from streamgauge.app.gate import pairs, verdict
+from streamgauge.app.gate import verdict
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.app.gate.repository import Repository
 from streamgauge.bench.measure import lock
-from streamgauge.bench.measure.speed import Speed
-from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Benchmark, load
+from streamgauge.config import load
 from streamgauge.config.gate import Gate
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason, Side, State
+from streamgauge.records.release import Reason, State
 from tests.gate.repositories import benchmark, commit, git, repository
 
 
@@ -70,31 +65,6 @@ def test_a_wrong_answer_is_no_go_whatever_the_speed(tmp_path: Path) -> None:
     assert GateCheck.read(place / "gate" / "gate.json").pairs == 1
 
 
-def test_a_head_that_misses_the_rate_is_no_go_only_after_the_base_was_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outcomes = {20_000: "sustainable", 1000: "unsustainable"}
-
-    @contextmanager
-    def ready(benchmark: Benchmark, *_: object) -> Iterator[SimpleNamespace]:
-        outcome = outcomes[(benchmark.systems[0].model_extra or {})["capacity"]]
-        answer = SimpleNamespace(outcome=outcome, check={"wrong": None})
-        yield SimpleNamespace(trial=lambda *_, **__: answer)
-
-    monkeypatch.setattr(pairs, "ready", ready)
-    monkeypatch.setattr(pairs, "speed", lambda *_: Speed(1000, 1))
-    sides: dict[Side, Benchmark] = {}
-    for side, capacity in (("baseline", 20_000), ("candidate", 1000)):
-        (tmp_path / "mine.yaml").write_text(benchmark(capacity=capacity))
-        sides[side] = load(tmp_path / "mine.yaml")
-    of_gate = Pairs.of(tmp_path, "key")
-    reasons, _ = pairs.Measuring(sides, Store(tmp_path), of_gate, tmp_path / "work", 60).run([], 0)
-    why = "the head misses gate.rate in 2 of 2 trials, and the base in 0 of 2"
-    assert reasons == [Reason("performance", "failed", "e.all", why)]
-    asked = [(one.side, one.asked) for one in of_gate.repetitions]
-    assert asked == [("baseline", True), ("candidate", True), ("candidate", True), ("baseline", True)]
-
-
 #: a pair fits into the budget, and no second one
 SHORT = {"answers": "skip", "minutes": 0.02}
 
@@ -108,6 +78,18 @@ def test_a_head_that_does_not_run_twice_in_a_row_is_no_go(tmp_path: Path) -> Non
     assert line.startswith(
         "no-go: e.all, head: 2 of 2 processes did not run, and the base's did: systems.job: no license;"
     )
+    why = "other than in the base's copy, and each side has its own: dies"
+    reasons = GateCheck.read(place / "gate" / "gate.json").reasons
+    assert Reason("settings", "note", "systems.job", why) in reasons
+
+
+def test_a_head_that_is_killed_among_waiting_events_twice_in_a_row_is_no_go(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(SHORT), benchmark(SHORT, killed=True))
+    done = gate(place)
+    assert done.exit_code == 1, done.stderr
+    line = done.stdout.splitlines()[0]
+    assert line.startswith("no-go: e.all, head: 2 of 2 processes did not run, and the base's did: system job ended")
 
 
 def test_a_head_that_once_does_not_run_is_measured_again_and_counted(tmp_path: Path) -> None:
@@ -175,8 +157,9 @@ def test_a_head_whose_own_settings_judge_is_told_of(
     assert of_base(tmp_path / "old", without, head, head)[1] == [Reason("settings", state, "gate", NO_COPY + more)]
 
 
-def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path) -> None:
-    head = benchmark({"system": "new"}, name="new")
+@pytest.mark.parametrize("gate", [{"system": "new"}, {}])
+def test_a_system_that_the_head_renames_is_compared_by_its_new_name(tmp_path: Path, gate: dict[str, str]) -> None:
+    head = benchmark(gate, name="new")
     judge, reasons = of_base(tmp_path / "r", benchmark({"system": "job", "minutes": 2}), head, head)
     assert judge is not None
     assert (judge.system, judge.minutes) == ("new", 2)
@@ -229,15 +212,34 @@ def test_a_mistake_is_one_line_and_no_verdict(tmp_path: Path, base: str, head: s
     assert git(place, "worktree", "list").count("\n") == 0
 
 
+def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(), benchmark(BUILD), broken="")
+    earlier = [place / "gate" / name for name in ("comment.md", "junit.xml", "gate.json")]
+    (place / "gate").mkdir()
+    for file in earlier:
+        file.write_text("go")
+    assert gate(place).exit_code == 3
+    assert [file.name for file in earlier if file.exists()] == []
+
+
+def test_a_head_that_is_behind_the_base_is_compared_with_itself_and_told(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    repository(place, benchmark(SHORT), benchmark(SHORT))
+    done = gate(place, base="change", head="main")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[1] == "The base and the head are the same commit: an A/A check."
+
+
 def test_what_is_not_committed_is_not_measured_in_silence(tmp_path: Path) -> None:
     place = tmp_path / "r"
-    repository(place, benchmark(), benchmark())
-    (place / "rows.csv").write_text("t,k\n1,b\n")
+    repository(place, benchmark(), benchmark(), **{"my röws.csv": "t,k\n"})
+    (place / "my röws.csv").write_text("t,k\n1,b\n")
     done = gate(place)
     assert done.exit_code == 3
     assert done.stderr.splitlines()[-1] == (
-        "streamgauge: --head: found 1 changed file not committed, such as rows.csv; the gate measures "
-        "commits: commit or stash them"
+        "streamgauge: --head: found 1 changed file not committed, such as my röws.csv; the gate "
+        "measures commits: commit or stash them"
     )
 
 
@@ -254,12 +256,15 @@ def test_a_shallow_clone_says_what_to_fetch(tmp_path: Path) -> None:
 
 
 def test_no_repository_is_one_line(tmp_path: Path) -> None:
-    place = tmp_path / "r"
+    place, bare = tmp_path / "r", tmp_path / "bare"
     repository(place, benchmark(), benchmark())
-    done = gate(place, "--repository", str(tmp_path))
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
-        3, f"streamgauge: --repository {tmp_path}: found no git repository there; clone it, or name another folder"
-    )  # fmt: skip
+    git(tmp_path, "init", "--quiet", "--bare", "bare")
+    for folder, why in ((tmp_path, "not a git repository"), (bare, "this operation must be run in a work tree")):
+        done = gate(place, "--repository", str(folder))
+        assert done.exit_code == 3
+        line = done.stderr.splitlines()[-1]
+        assert line.startswith(f"streamgauge: --repository {folder}: git finds no checkout there: {why}")
+        assert line.endswith("; clone it, or name another folder")
 
 
 def test_an_unfinished_gate_of_the_same_goes_on_and_a_finished_one_begins_anew(tmp_path: Path) -> None:

@@ -254,6 +254,13 @@ def test_the_comment_says_what_was_seen_and_could_have_been_seen() -> None:
     ]
 
 
+def test_the_picture_reaches_a_limit_far_beyond_what_was_measured() -> None:
+    entry = Accepted(slower_percent=50, author="Ada", reason="exactly once", until=date(2027, 1, 1))
+    series = gate_rules.judged(pairs(0.0, 0.01, -0.01), [CELL], GATE, [entry], last=True)
+    line = as_comment(check(0.0, series=series)).partition("slower\n")[2]
+    assert line.startswith(f"{'·' * 29}━●━{'·' * 21}┃{'·' * 7}  {CELL}")
+
+
 def test_an_inconclusive_gate_that_warns_is_skipped_in_junit_and_fails_where_the_file_says_so() -> None:
     unclear = check(0.05, -0.05, 0.05, -0.04)
     assert unclear.verdict == "inconclusive"

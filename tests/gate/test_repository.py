@@ -39,6 +39,28 @@ def test_checkouts_end_with_their_block_and_a_killed_gate_s_are_removed(tmp_path
     assert git(place, "worktree", "list").count("\n") == 0
 
 
+def test_a_killed_gate_s_checkouts_are_forgotten_if_the_user_has_removed_their_folder(tmp_path: Path) -> None:
+    place, link = tmp_path / "r", tmp_path / "link"
+    begin, head = repository(place, "base", "head")
+    (tmp_path / "out").mkdir()
+    link.symlink_to(tmp_path / "out")
+    git(place, "worktree", "add", "--detach", str(link / "checkouts" / "base"), head)
+    (tmp_path / "out" / "checkouts").rename(tmp_path / "removed")
+    with Repository(place).checkouts(Commits(begin, head), link / "checkouts"):
+        assert git(place, "worktree", "list").count("\n") == 2
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_checkouts_of_the_user_that_are_away_are_not_forgotten(tmp_path: Path) -> None:
+    place, own = tmp_path / "r", tmp_path / "disk" / "own"
+    begin, head = repository(place, "base", "head")
+    git(place, "worktree", "add", "--detach", str(own), head)
+    own.rename(tmp_path / "away")
+    with Repository(place).checkouts(Commits(begin, head), tmp_path / "gate" / "checkouts"):
+        pass
+    assert git(place, "worktree", "list").count("\n") == 1
+
+
 def test_a_file_is_found_in_the_repository_also_through_a_link(tmp_path: Path) -> None:
     place = tmp_path / "r"
     repository(place, "base", "head")

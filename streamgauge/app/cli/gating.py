@@ -55,6 +55,7 @@ def gate(
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)
-    lines = [check.line, sentence(check), f"comment: {output / verdict.COMMENT}"]
+    same = ["The base and the head are the same commit: an A/A check."] if commits.base == commits.head else []
+    lines = [check.line, *same, sentence(check), f"comment: {output / verdict.COMMENT}"]
     tell("\n".join(lines), check.to_json(), as_json)
     raise typer.Exit(check.exit_code)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import delete_log
+from streamgauge.base.words import counted
 from streamgauge.bench.compare import gate_rules
 from streamgauge.bench.compare.release_rules import sides
 from streamgauge.bench.driver.fleet import KeptDrivers
@@ -65,6 +66,15 @@ class Pairs:
         """Number of the last round; 0 without any."""
         return max((one.round for one in self.repetitions), default=0)
 
+    def left_out(self) -> list[Reason]:
+        """A note of the processes that do not count, but of the head's that did not run: those are a reason already."""
+        void = [one for one in self.repetitions if one.void and (one.ran or one.side == "baseline")]
+        if not void:
+            return []
+        of, last = counted(len(self.repetitions), "process"), void[-1]
+        why = f"{len(void)} of {of} do not count; the last one, of the {gate_rules.NAMES[last.side]}: {last.void}"
+        return [Reason("performance", "note", "processes", why)]
+
     def next_seconds(self, *, with_trials: bool) -> float:
         """Estimates the seconds of the next round: those of the longest one of the last."""
         rounds = {one.round: 0.0 for one in self.repetitions}
@@ -86,7 +96,6 @@ class Measuring:
         self._settings: Gate = benchmark.gate
         self._cells = benchmark.all_cells()
         self._drivers = KeptDrivers()
-        self._always_asks = GATE_LATENCY in self._settings.metrics
 
     def run(self, accepted: Sequence[Accepted], token: int) -> tuple[list[Reason], list[GateSeries]]:
         """Measures until the verdict is clear or the budget is spent; returns reasons and series."""
@@ -98,7 +107,8 @@ class Measuring:
                 series = gate_rules.judged(measured, names, self._settings, accepted, last=False)
                 if measured and gate_rules.is_clear(reasons, series):
                     return reasons, series
-                next_s = self._pairs.next_seconds(with_trials=self._always_asks)
+                asks = any(self._asks(name, side) for name in names for side in gate_rules.NAMES)
+                next_s = self._pairs.next_seconds(with_trials=asks)
                 if measured and self._pairs.seconds + next_s > self._budget_s:
                     return reasons, gate_rules.judged(measured, names, self._settings, accepted, last=True)
                 self._round(series, token)
@@ -115,16 +125,22 @@ class Measuring:
                     log.info("%s pair %d, %s: %s", one.cell, number, gate_rules.NAMES[side], one.text)
                     if one.ran:
                         break
-                if not one.ran or (one.wrong and side == "candidate"):
+                if side == "candidate" and (one.wrong or not one.ran):
                     return
+
+    def _asks(self, cell: str, side: Side) -> bool:
+        """True if the next process of that side runs a trial, too."""
+        ours = [one for one in self._pairs.repetitions if one.cell == cell]
+        checked = self._settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
+        return GATE_LATENCY in self._settings.metrics or not checked or gate_rules.asks_again(ours, cell)
 
     def _repetition(self, cell: Cell, side: Side, number: int, token: int) -> GateRepetition:
         """Measures a fresh process of that side."""
         began, name, settings = time.monotonic(), _name(cell), self._settings
         ours = [one for one in self._pairs.repetitions if one.cell == name]
-        checked = settings.answers == "skip" or any(one.compared and one.side == side for one in ours)
-        asks = self._always_asks or not checked or gate_rules.asks_again(ours, name)
-        held = next((one.held_rows for one in ours if one.held_rows), 0)
+        bases = [one for one in ours if one.side == "baseline"]
+        asks, base_runs = self._asks(name, side), any(not one.void for one in bases)
+        held = next((one.held_rows for one in ours if one.held_rows and not one.void), 0)
         about = {"gate": self._pairs.key, "cell": name, "side": side, "round": number, "compared": False}
         benchmark = self._sides[side]
         search = benchmark.search.model_copy(update={"warmup_seconds": settings.warmup_seconds})
@@ -132,20 +148,23 @@ class Measuring:
         try:
             with ready(benchmark, self._store, cell, self._work, self._drivers) as bench:
                 fast = speed(bench, search, settings.seconds, held, token)
-                if GATE_CPU in settings.metrics and fast.events_per_s and fast.cpu_us_per_event is None:
-                    raise UserError(f"gate.compare: {cell.system} tells no CPU time; compare: [speed] needs none")
                 asked_at = time.monotonic() if asks else None
                 for _ in range(_TRIES if asks and not fast.void else 0):
                     trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)
                     if trial.check is not None or settings.answers == "skip":
                         break
+                failure = fast.void or (trial.failure if trial else "")
+                died = None if bench.running or bench.fleet.dead() else failure
         except UserError as problem:
-            if side == "baseline" or not any(one.side == "baseline" and not one.void for one in ours):
+            if side == "baseline" or not base_runs:
                 raise
             about |= {"values": {}, "void": str(problem), "ran": False}
         else:
-            about |= {"values": _values(settings, fast, trial), "void": fast.void, "held_rows": fast.held_rows}
-            about |= _answers(trial)
+            if GATE_CPU in settings.metrics and fast.events_per_s and fast.cpu_us_per_event is None:
+                raise UserError(f"gate.compare: {cell.system} tells no CPU time; compare: [speed] needs none")
+            about |= {"values": _values(settings, fast, trial), "void": died or fast.void, "held_rows": fast.held_rows}
+            blamed = side == "baseline" or (base_runs and all(one.ran for one in bases))
+            about |= {"ran": not (died and blamed), **_answers(trial)}
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
         now = time.monotonic()

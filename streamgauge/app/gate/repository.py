@@ -34,10 +34,12 @@ class Repository:
             raise UserError(f"--repository {folder}: no such folder; name one with a git repository")
         if shutil.which("git") is None:
             raise UserError("--repository: found no git on PATH; install git")
-        top = self._git("rev-parse", "--show-toplevel")
-        if top is None:
-            raise UserError(f"--repository {folder}: found no git repository there; clone it, or name another folder")
-        self.top = Path(top)
+        done = self._run("rev-parse", "--show-toplevel")
+        if done.returncode:  # none, a bare one, or another user's, of which git tells more in further lines
+            why = done.stderr.partition("\n")[0].removeprefix("fatal: ")
+            todo = "clone it, or name another folder"
+            raise UserError(f"--repository {folder}: git finds no checkout there: {why}; {todo}")
+        self.top = Path(done.stdout.rstrip("\n"))
 
     def commits(self, base: str, head: str) -> Commits:
         """The merge base of both, and the head. Raises UserError."""
@@ -49,11 +51,11 @@ class Repository:
 
     def refuse_changes(self, commits: Commits) -> None:
         """Raises UserError for changes that are not committed, if the head is what is checked out."""
-        changed = (self._git("status", "--porcelain", "--untracked-files=no") or "").splitlines()
+        changed = [name for name in (self._git("diff", "--name-only", "-z", "HEAD") or "").split("\0") if name]
         if changed and self._git("rev-parse", "HEAD") == commits.head:
             raise UserError(
-                f"--head: found {counted(len(changed), 'changed file')} not committed, such as "
-                f"{changed[0].split()[-1]}; the gate measures commits: commit or stash them"
+                f"--head: found {counted(len(changed), 'changed file')} not committed, such as {changed[0]}; "
+                "the gate measures commits: commit or stash them"
             )
 
     def text(self, commit: str, file: Path) -> str | None:
@@ -72,6 +74,7 @@ class Repository:
 
         What a gate that was killed has left there is removed at the begin.
         """
+        place = place.resolve()  # as git keeps it
         folders = place / "base", place / "head"
         self._remove(folders)
         try:
@@ -87,10 +90,9 @@ class Repository:
 
     def _remove(self, folders: tuple[Path, ...]) -> None:
         for folder in folders:
-            if folder.exists():
-                self._run("worktree", "remove", "--force", "--force", str(folder))
-                shutil.rmtree(folder, ignore_errors=True)
-        self._run("worktree", "prune")
+            shutil.rmtree(folder, ignore_errors=True)
+            # not prune, which also forgets the user's own that lie on a disk that is away
+            self._run("worktree", "remove", "--force", "--force", str(folder))
 
     def _commit(self, option: str, name: str) -> str:
         commit = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")

@@ -77,11 +77,11 @@ def with_settings_of_base(benchmark: Benchmark, asked: Asked) -> tuple[Benchmark
         reasons.append(Reason("settings", state, what, why))
 
     if judge:
-        names = [system.name for system in benchmark.systems]
-        if ours and ours.system in names and judge.system not in names:
-            why = f"{ours.system!r}, as the named file says, which has none that the base's copy names"
+        new = _system_of(benchmark, ours) if ours else None
+        if new and _system_of(benchmark, judge) is None:
+            why = f"{new!r}, as the named file says, which has none that the base's copy names"
             tell("gate.system", why, "open" if judge.system else "note")
-            judge = judge.model_copy(update={"system": ours.system})
+            judge = judge.model_copy(update={"system": new})
         if head and (theirs is None or theirs.model_copy(update={"build": judge.build}) != judge):
             tell("gate", "those of the base's copy decide; the head's copy has others")
     elif ours and theirs:
@@ -126,12 +126,19 @@ def settings_of(benchmark: Benchmark) -> tuple[Gate, str]:
         raise UserError(f"{benchmark.name}: gate: this key is missing; a gate needs at least its rate")
     if not benchmark.workloads:
         raise UserError(f"{benchmark.name}: workloads: found none, allowed: one or more to measure")
-    names = [system.name for system in benchmark.systems]
-    chosen = benchmark.gate.system or (names[0] if len(names) == 1 else None)
-    if chosen not in names:
-        shown = "none" if chosen is None else repr(chosen)
-        raise UserError(f"{benchmark.name}: gate.system: found {shown}, allowed: {', '.join(names) or 'a system'}")
+    chosen = _system_of(benchmark, benchmark.gate)
+    if chosen is None:
+        shown = repr(benchmark.gate.system) if benchmark.gate.system else "none"
+        names = ", ".join(system.name for system in benchmark.systems)
+        raise UserError(f"{benchmark.name}: gate.system: found {shown}, allowed: {names or 'a system'}")
     return benchmark.gate, chosen
+
+
+def _system_of(benchmark: Benchmark, gate: Gate) -> str | None:
+    """The system that is compared by these settings; None if the file has none that they mean."""
+    names = [system.name for system in benchmark.systems]
+    chosen = gate.system or (names[0] if len(names) == 1 else None)
+    return chosen if chosen in names else None
 
 
 def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: Iterable[Reason] = ()) -> GateCheck:
@@ -141,6 +148,8 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
     """
     settings, system = settings_of(benchmark)
     pairs = Pairs.of(asked.output, _key(benchmark, asked.commits))
+    for name in (COMMENT, JUNIT):  # an earlier gate's, which would outlive a build that fails
+        (asked.output / name).unlink(missing_ok=True)
     if pairs.repetitions:
         log.info("going on with %d processes that an unfinished gate has measured", len(pairs.repetitions))
     with asked.repository.checkouts(asked.commits, asked.output / CHECKOUTS) as (base, head):
@@ -163,6 +172,9 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
                     build(command, checkout, name, log_file, settings.build_timeout.seconds)
             sides[side] = _with(benchmark, system, own.system(system))
             sides[side].system(system).check_installed()
+        if keys := differing(sides, checkouts, system):
+            why = f"other than in the base's copy, and each side has its own: {', '.join(keys)}"
+            doubts.append(Reason("settings", "note", f"systems.{system}", why))
         budget_s = 60 * settings.minutes
         counted = [one for one, entry in accepted if entry.state == "counts"]
         with (
@@ -171,7 +183,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
         ):
             work = asked.output / "work"
             reasons, series = Measuring(sides, store, pairs, work, budget_s).run(counted, token)
-    release = decide([*reasons, *doubts, *notes], series)
+    release = decide([*reasons, *pairs.left_out(), *doubts, *notes], series)
     check = GateCheck(
         run=asked.output.name,
         benchmark=benchmark.name,
@@ -218,6 +230,15 @@ def _with(benchmark: Benchmark, name: str, system: System) -> Benchmark:
     if not cells:
         raise UserError(f"{benchmark.name}: cells: found none of {name}, the system that the gate compares")
     return benchmark.model_copy(update={"systems": (system,), "cells": cells})
+
+
+def differing(sides: Mapping[Side, Benchmark], checkouts: Mapping[Side, Path], system: str) -> list[str]:
+    """Keys of the system in which both sides differ, by more than the folder of their checkout."""
+    base, head = (
+        {key: str(value).replace(str(place), "") for key, value in sides[side].system(system).model_dump().items()}
+        for side, place in checkouts.items()
+    )
+    return [key for key in {**base, **head} if base.get(key) != head.get(key)]
 
 
 def _copy_in(checkout: Path, asked: Asked, system: str) -> tuple[Benchmark, str | None]:

@@ -131,7 +131,7 @@ def _accepted(check: GateCheck) -> Iterator[str]:
 
 def _pictures(series: Sequence[GateSeries]) -> Iterator[str]:
     """Yields the lines of a picture: faster is left of 0, slower right of it, on one scale for all."""
-    reach = max(1.3 * one.tolerance for one in series)
+    reach = max(1.3 * (one.accepted + one.tolerance) for one in series)
     for one in series:
         reach = max(reach, *(abs(end - 1) for end in one.interval or ()), *map(abs, one.slowdowns))
     middle = _WIDTH // 2
