@@ -130,6 +130,8 @@ def test_another_tool_s_history_goes_into_changes_and_the_dashboard(tmp_path: Pa
     }  # fmt: skip
     (last,) = call(tmp_path, "list", "--limit", "1", "--json").json["results"]
     assert (last["at"], last["software"]) == ("2024-02-16T02:00:00+00:00", {"commit": "16", "idle": "", "build": "v16"})
+    assert call(tmp_path, "series").out == f"{series['key']}  their p99 (ms)  on ci\n1 series\n"
+    assert "\n# HELP streamgauge_p99__ms_ p99 (ms)\n" in exported(tmp_path, "openmetrics")[1]
     call(tmp_path, "history", series["key"], str(tmp_path / "history.csv"))
     changes = run(Call(["changes", str(tmp_path / "history.csv"), "--json"])).json["changes"]
     assert [one["time"] for one in changes] == ["2024-02-09T02:00:00+00:00"]
