@@ -26,6 +26,8 @@ ACTIONS = (ROOT / "action.yml", ROOT / "actions" / "comment" / "action.yml")
 HEAD = "c0ffee" + "0" * 34
 #: a command that keeps its arguments, one a line, and does what the test wrote
 STAND_IN = '#!/bin/sh\nprintf "%s\\n" "$@" -- >> "$CALLS"\n'
+#: what a Python does that makes an environment, and its pip
+VENV = '[ "$1" = install ] || { mkdir -p "$3/bin" && ln -s "$0" "$3/bin/pip"; }'
 
 
 @pytest.mark.parametrize(
@@ -97,10 +99,20 @@ def test_a_stranger_s_code_meets_no_token_that_writes() -> None:
     steps = [step for job in comment["jobs"].values() for step in job["steps"]]
     used = [step["uses"].partition("@")[0] for step in steps]
     assert used == ["actions/download-artifact", "streamgauge/streamgauge/actions/comment"]
-    kept = yaml.safe_load(ACTIONS[0].read_text())["runs"]["steps"][-1]["with"]["name"]
-    assert steps[0]["with"]["name"] == kept
+    inputs = [yaml.safe_load(file.read_text())["inputs"] for file in ACTIONS]
+    assert steps[0]["with"]["pattern"] == inputs[0]["name"]["default"] == inputs[1]["name"]["default"]
+    assert "name" not in steps[0]["with"], "a run that was stopped has left no artifact, and the step would fail"
     assert comment["permissions"] == {"actions": "read", "pull-requests": "write"}
-    assert yaml.safe_load(ACTIONS[1].read_text())["inputs"]["history"]["default"] == "artifact"
+    assert inputs[1]["history"]["default"] == "artifact"
+
+
+def test_several_gates_of_a_workflow_have_an_artifact_each() -> None:
+    """The server refuses a second artifact of a name, which fails the step though the verdict is go."""
+    for file, step in ((ACTIONS[0], {"with": "name"}), (ACTIONS[1], {"env": "NAME"})):
+        (way, key), *_ = step.items()
+        named = [one for one in yaml.safe_load(file.read_text())["runs"]["steps"] if key in one.get(way, {})]
+        assert named
+        assert {one[way][key] for one in named} == {"${{ inputs.name }}"}
 
 
 @dataclass
@@ -135,7 +147,8 @@ class Runner:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
-    return Runner(tmp_path, {"OUTPUT": "gate", "DIRECTORY": "gate", "REPOSITORY": "o/r", "RUN": "https://ci/1"})
+    own = {"OUTPUT": "gate", "DIRECTORY": "gate", "NAME": "streamgauge-gate"}
+    return Runner(tmp_path, own | {"REPOSITORY": "o/r", "RUN": "https://ci/1"})
 
 
 GATE = {"BENCHMARK": "b.yaml", "BASE": "main", "HEAD": HEAD, "MINUTES": ""}
@@ -198,14 +211,27 @@ def test_a_comment_goes_to_the_pull_request_whose_head_was_measured(runner: Runn
     assert looked[2] == "repos/o/r/issues/17/comments?per_page=100"
     assert sent[:5] == ["api", "--silent", "--method", "POST", "repos/o/r/issues/17/comments"]
     assert runner.read("sent") == (
-        f"<!-- streamgauge gate -->\n## go\n\nby &#64;ada\n\n\n[The run](https://ci/1) of {HEAD}\n"
+        f"<!-- streamgauge-gate -->\n## go\n\nby &#64;ada\n\n\nstreamgauge-gate: [the run](https://ci/1) of {HEAD}\n"
     )
 
 
 def test_a_later_comment_replaces_the_earlier_one_and_is_not_too_long(runner: Runner) -> None:
     commented(runner, "é" * 40_000, server("17\\n", "4711\\n"))
     assert runner.calls[-1][:5] == ["api", "--silent", "--method", "PATCH", "repos/o/r/issues/comments/4711"]
-    assert "é" * 30_000 + "\n\n[The run]" in runner.read("sent")
+    assert "é" * 30_000 + "\n\nstreamgauge-gate: [the run]" in runner.read("sent")
+    assert 'startswith("<!-- streamgauge-gate -->")' in runner.calls[1][-1], "of another gate, another comment stays"
+    commented(runner, "@" * 60_000, server("17\\n", "4711\\n"))
+    assert len(runner.read("sent")) < 65_536
+
+
+@pytest.mark.parametrize("asked", ["pulls", "comments"])
+def test_a_server_that_does_not_answer_is_no_missing_pull_request(runner: Runner, asked: str) -> None:
+    (runner.folder / "gate").mkdir()
+    (runner.folder / "gate" / "comment.md").write_text("## go")
+    runner.has("gh", f"case $* in *{asked}?*per_page*) echo 'HTTP 502' >&2; exit 1;; *pulls*) echo 17;; esac")
+    done = runner.run(SCRIPTS / "comment.sh", HEAD=HEAD)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "HTTP 502\n")
+    assert "POST" not in str(runner.calls)
 
 
 def test_what_is_no_comment_is_not_sent(runner: Runner) -> None:
@@ -218,6 +244,17 @@ def test_what_is_no_comment_is_not_sent(runner: Runner) -> None:
         assert (done.returncode, done.stdout) == (0, "gate/comment.md: no such file; the gate has left no comment\n")
         file.unlink(missing_ok=True)
     assert len(runner.calls) == 1
+
+
+def test_a_wheel_may_lie_in_a_folder_with_spaces(runner: Runner) -> None:
+    place = runner.folder / "two words"
+    place.mkdir()
+    runner.has("python", VENV)
+    temporary = {"RUNNER_TEMP": str(place), "GITHUB_PATH": str(runner.folder / "path"), "EXTRAS": "jobs,kafka"}
+    done = runner.run(SCRIPTS / "install.sh", WHEEL="two words/s.whl", PYTHON="python", **temporary)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert runner.calls[-1][-1] == f"{place}/s.whl[jobs,kafka]", "a URL would end at the first space"
+    assert runner.read("path") == f"{place}/streamgauge/bin\n"
 
 
 def kept(runner: Runner, record: str = '{"verdict": "go"}', **more: str) -> subprocess.CompletedProcess[str]:
@@ -283,19 +320,34 @@ def test_the_template_of_gitlab_posts_a_note_that_calls_nobody_and_commands_noth
     with HTTPServer(("127.0.0.1", 0), Notes) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         variables = {
-            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4", "CI_PROJECT_ID": "7",
-            "CI_MERGE_REQUEST_IID": "9", "GATE_TOKEN": "secret",
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4", "CI_PROJECT_ID": "a fork's",
+            "CI_MERGE_REQUEST_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "9", "CI_COMMIT_SHA": HEAD,
+            "GATE_TOKEN": "secret",
         }  # fmt: skip
         comment.symlink_to("/proc/self/environ")
-        assert runner.run("bash", "-ec", script, **variables).stdout == "the gate has left no comment\n"
+        assert runner.run("bash", "-ec", script, **variables).stdout == f"the gate has left no comment of {HEAD}\n"
         comment.unlink()
-        comment.write_text("## go & more\n@ada a/b\n  /merge\n")
+        comment.write_text("## go\nHead `ab12ab12ab12`\n")  # of another pipeline, whose folder this job has
+        assert runner.run("bash", "-ec", script, **variables).stdout == f"the gate has left no comment of {HEAD}\n"
+        comment.write_text(f"## go & more\n@ada a/b `{HEAD[:12]}`\n  /merge\n")
         done = runner.run("bash", "-ec", script, **variables)
         server.shutdown()
     assert (done.returncode, done.stderr) == (0, "")
     [posted] = Notes.posted
     path = "/api/v4/projects/7/merge_requests/9/notes"
-    assert posted == (path, "secret", "## go & more\n&#64;ada a/b\n  &#47;merge\n")
+    assert posted == (path, "secret", f"## go & more\n&#64;ada a/b `{HEAD[:12]}`\n  &#47;merge\n")
+
+
+def test_the_template_of_gitlab_installs_nothing_that_nobody_named(runner: Runner) -> None:
+    template: dict[str, Any] = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())
+    script = "\n".join(template["streamgauge-gate"]["before_script"])
+    runner.has("python3", VENV)
+    builds = {**template["variables"], "CI_BUILDS_DIR": str(runner.folder)}
+    done = runner.run("bash", "-ec", script, **builds)
+    assert (done.returncode, runner.calls) == (1, [])
+    assert "STREAMGAUGE: found nothing, allowed: what pip installs, such as " in done.stderr
+    assert runner.run("bash", "-ec", script, **{**builds, "STREAMGAUGE": "a b.whl[jobs]"}).returncode == 0
+    assert runner.calls[-1] == ["install", "--quiet", "a b.whl[jobs]"]
 
 
 def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the_difference(runner: Runner) -> None:
@@ -315,11 +367,11 @@ def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the
 @pytest.mark.e2e
 def test_the_steps_of_the_action_run_in_a_fresh_environment_from_the_wheel(runner: Runner) -> None:
     uv = Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", runner.folder, ROOT], check=True)
-    [wheel] = runner.folder.glob("*.whl")
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", runner.folder / "two words", ROOT], check=True)
+    [wheel] = runner.folder.glob("two words/*.whl")
     # the packages that the wheel needs are those of this environment: without them pip would load two gigabytes
     temporary = {"RUNNER_TEMP": str(runner.folder), "GITHUB_PATH": str(runner.folder / "path"), "PIP_NO_DEPS": "1"}
-    done = runner.run(SCRIPTS / "install.sh", WHEEL=wheel.name, PYTHON=sys.executable, **temporary)
+    done = runner.run(SCRIPTS / "install.sh", WHEEL=str(wheel), PYTHON=sys.executable, **temporary)
     assert done.returncode == 0, done.stderr
     [packages] = (runner.folder / "streamgauge").glob("lib/python3*/site-packages")
     (packages / "beside.pth").write_text(sysconfig.get_path("purelib") + "\n")

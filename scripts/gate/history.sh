@@ -1,8 +1,8 @@
 #!/bin/sh
-# history.sh: keeps DIRECTORY/gate.json as HEAD.json on the branch `streamgauge-gate`, if HISTORY is `branch`.
+# history.sh: keeps DIRECTORY/gate.json as HEAD.json on the branch NAME, if HISTORY is `branch`.
 # It has a token that writes, and a file that the run of a stranger's code has left: that is JSON, and nothing else.
 set -eu
-branch=streamgauge-gate
+branch=$NAME
 case $HISTORY in
     artifact) exit 0 ;;
     branch) ;;

@@ -9,5 +9,5 @@ case ${WHEEL:-} in
 esac
 place=$RUNNER_TEMP/streamgauge
 "${PYTHON:-python3}" -m venv "$place"
-"$place/bin/pip" install --quiet --disable-pip-version-check "streamgauge${EXTRAS:+[$EXTRAS]} @ file://$source"
+"$place/bin/pip" install --quiet --disable-pip-version-check "$source${EXTRAS:+[$EXTRAS]}" # a URL has no spaces
 echo "$place/bin" >> "$GITHUB_PATH"

@@ -25,13 +25,14 @@ class SeriesHead:
     @property
     def text(self) -> str:
         """Names of what it measures, in one line."""
-        return " ".join((self.benchmark, self.experiment, self.workload, self.system, self.mode, self.metric))
+        names = (self.benchmark, self.experiment, self.workload, self.system, self.mode, self.metric)
+        return " ".join(filter(None, names))  # another tool's figure has not all of them
 
     @property
     def machine_text(self) -> str:
-        """The machine's label, if it has one, its CPU and its cores."""
-        label = f"{self.machine['host']}: " if self.machine.get("host") else ""
-        return f"{label}{self.machine.get('cpu')}, {self.machine.get('cores')} cores"
+        """The machine's label, if it has one, its CPU and its cores; of another tool's figures the label alone."""
+        cpu = f"{self.machine.get('cpu')}, {self.machine.get('cores')} cores" if self.machine.get("cpu") else ""
+        return ": ".join(filter(None, (str(self.machine.get("host") or ""), cpu)))
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def test_bencher_gets_the_newest_figure_of_each_series(nights: Path) -> None:
     rate = {"value": 51_000.5}
     assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}, RATE["metric"]: rate}}
     assert said == (
-        "5 results: out.txt; 1 void one left out; 1 in doubt (estimated), for which the format has no place\n"
+        "2 results: out.txt; 1 void one left out; 1 in doubt (estimated), for which the format has no place\n"
     )
     _, first = exported(nights, "bencher", "--where", "run_id=n1")
     assert json.loads(first)[NAME][RATE["metric"]] == {"value": 5e4, "lower_value": 4.5e4, "upper_value": 5.5e4}
@@ -64,7 +64,7 @@ def test_otava_gets_whole_runs_and_the_configuration_of_its_columns(nights: Path
         "2026-03-01T02:00:00+00:00,cn1,n1,100.0,50000.0",
         "2026-03-03T02:00:00+00:00,cn3,n3,99.5,51000.5",
     ]
-    assert "1 run left out for lack of a figure" in said
+    assert said.startswith("4 results: out.txt, out.yaml; 1 void one left out; 1 run left out for lack of a figure; ")
     assert yaml.safe_load((nights / "out.yaml").read_text()) == {
         "tests": {"streamgauge": {
             "type": "csv", "file": "out.txt", "time_column": "time", "attributes": ["commit", "run"],
@@ -130,11 +130,46 @@ def test_another_tool_s_history_goes_into_changes_and_the_dashboard(tmp_path: Pa
     }  # fmt: skip
     (last,) = call(tmp_path, "list", "--limit", "1", "--json").json["results"]
     assert (last["at"], last["software"]) == ("2024-02-16T02:00:00+00:00", {"commit": "16", "idle": "", "build": "v16"})
+    assert call(tmp_path, "series").out == f"{series['key']}  their p99 (ms)  on ci\n1 series\n"
+    assert "\n# HELP streamgauge_p99__ms_ p99 (ms)\n" in exported(tmp_path, "openmetrics")[1]
     call(tmp_path, "history", series["key"], str(tmp_path / "history.csv"))
     changes = run(Call(["changes", str(tmp_path / "history.csv"), "--json"])).json["changes"]
     assert [one["time"] for one in changes] == ["2024-02-09T02:00:00+00:00"]
     page = run(Call(["dashboard", "--out", str(tmp_path / "page.html"), "--artifacts", str(tmp_path)]))
     assert page.code == 0, page.err
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "names"),
+    [
+        ("bencher", '{"group/parse/10": {"latency": {"value": 12.5}}}', [("mine", "group/parse/10", "latency")]),
+        ("otava", "time,events/s,p99\n2026-03-01,2,3\n2026-03-02,2,4\n",
+         [*[("mine", "", "events/s")] * 2, *[("mine", "", "p99")] * 2]),
+    ],
+)  # fmt: skip
+def test_another_tool_s_names_come_back_as_they_left(
+    tmp_path: Path, form: str, text: str, names: list[tuple[str, ...]]
+) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    for place, benchmark in (("here", "mine"), ("there", "theirs")):
+        answer = call(tmp_path / place, "import", str(file), "--as", form, "--benchmark", benchmark)
+        assert answer.code == 0, answer.err
+        rows = call(tmp_path / place, "list", "--json").json["results"]
+        assert sorted((row["benchmark"], row["experiment"], row["metric"]) for row in rows) == names
+        call(tmp_path / place, "export", "--as", form, "--out", str(file))
+
+
+def test_each_value_of_a_history_counts_also_one_that_is_as_before(tmp_path: Path) -> None:
+    file = tmp_path / "their.csv"
+    file.write_text("time,a,b\n2026-01-01,2,7\n2026-01-02,2,7\n2026-01-03,2,8\n")
+    answer = call(tmp_path, "import", str(file), "--as", "otava")
+    assert answer.out.startswith("6 new of 6 results: run imported-")
+    (log,) = tmp_path.glob("runs/*/results.jsonl")
+    whole = log.read_text()
+    log.write_text("".join(whole.splitlines(keepends=True)[:4]))  # an import that was killed
+    assert call(tmp_path, "import", str(file), "--as", "otava").out.startswith("0 new of 6 results")
+    assert log.read_text() == whole
 
 
 def test_a_report_of_bencher_keeps_its_names(tmp_path: Path) -> None:
@@ -171,6 +206,18 @@ def test_a_file_that_is_none_is_one_line(tmp_path: Path, form: str, text: str, s
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_table_of_no_run_is_refused(tmp_path: Path) -> None:
+    for name, metric in (("one", "p50"), ("two", "p99")):
+        example.run(tmp_path, name, example.result(name, metric=metric))
+    call(tmp_path, "rebuild")
+    out = tmp_path / "out.csv"
+    said = "--where: found no run that has all 2 figures, allowed: one or more; name fewer, such as by metric=p99"
+    call(tmp_path, "export", "--as", "otava", "--out", str(out)).refused(said)
+    assert not out.exists()
+    its = out.with_suffix(".yaml")
+    call(tmp_path, "export", "--as", "otava", "--out", str(its), "--where", "run_id=one").refused(f"--out: found {its}")
+
+
 def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
     example.three_runs(tmp_path)
     call(tmp_path, "rebuild")
@@ -179,3 +226,5 @@ def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
         call(tmp_path, "export", "--as", form, "--out", out).refused("found figures of 2 machines, allowed: one")
     call(tmp_path, "export", "--as", "otava", "--out", out, "--where", "system=flink").refused("found no figure")
     call(tmp_path, "import", str(tmp_path / "none"), "--as", "otava").refused("none: no such file")
+    Path(out).write_text("{}")
+    call(tmp_path, "import", out, "--as", "bencher", "--at", "soon").refused("--at: found 'soon'")

@@ -90,6 +90,13 @@ def test_a_change_has_one_text_until_its_outcome_is_another(fifteen: Path) -> No
     assert judged(fifteen, 15, 8, "refuted", CONFIRMED).keys() <= {other}, "what was refuted has no text"
 
 
+@pytest.mark.parametrize("later", [9, 11, 13])
+def test_a_change_keeps_its_id_wherever_a_later_night_sees_it(fifteen: Path, later: int) -> None:
+    (key,) = judged(fifteen, 14, 11, "open", NOT_RERUN)
+    ((again, text),) = judged(fifteen, 15, later, "regression", CONFIRMED).items()
+    assert (again, text.split(":")[0]) == (key, "# Regression")
+
+
 def test_a_night_that_is_judged_again_writes_the_same_files(fifteen: Path) -> None:
     first = judged(fifteen, 15, 11, "open", NOT_RERUN)
     second = judged(fifteen, 15, 11, "open", NOT_RERUN)

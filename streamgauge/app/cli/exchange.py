@@ -66,11 +66,16 @@ def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[st
     void, texts = len(rows) - len(figures), {out: ""}
     notes = [f"{counted(void, 'void one')} left out"] if void else []
     if form == "otava":
+        if out.suffix == ".yaml":
+            raise UserError(f"--out: found {out}, allowed: another ending, as the configuration beside it has .yaml")
         table = otava.table_of(figures, out.name)
-        texts = {out: table.csv, out.with_suffix(".yaml"): table.configuration}
+        figures, texts = table.figures, {out: table.csv, out.with_suffix(".yaml"): table.configuration}
         notes += [f"{counted(table.left_out, 'run')} left out for lack of a figure"] if table.left_out else []
+    elif form == "bencher":
+        figures = bencher.newest(figures)
+        texts[out] = bencher.text_of(figures)
     else:
-        texts[out] = (bencher if form == "bencher" else openmetrics).text_of(figures)
+        texts[out] = openmetrics.text_of(figures)
     marks = [mark for one in figures if (mark := mark_of(one.claim))]
     if marks and form != "openmetrics":
         notes.append(f"{len(marks)} in doubt ({', '.join(sorted({*marks}))}), for which the format has no place")
@@ -106,20 +111,21 @@ def import_(
     from streamgauge.catalog import results
     from streamgauge.records.result import Result
     from streamgauge.results.exchange import bencher, otava
+    from streamgauge.results.exchange.figures import IMPORTED
 
     text = text_of_user(file)
-    when = moment_of(at) or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    when = moment_of(at, "--at") or datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     benchmark = benchmark or file.name.partition(".")[0]
     content = "\n".join((benchmark, machine, when if form == "bencher" else "", text))
-    run_id = f"imported-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    run_id = f"{IMPORTED}{hashlib.sha256(content.encode()).hexdigest()[:12]}"
     template = Result(
         benchmark, "", "", "", "", "", "", None, run_id, config_hash="", at=when, machine={"host": machine}, software={}
     )
     figures = (bencher if form == "bencher" else otava).figures_of(text, str(file), template)
     run = store_at(artifacts).root / "runs" / run_id
     run.mkdir(parents=True, exist_ok=True)
-    for one in figures:
-        results.append_once(run, one)
+    for one in figures[len(results.read(run)) :]:  # a history has equal values; a killed import has left the first
+        results.append(run, one)
     index = index_at(artifacts, database)
     count = index.add_run(run)
     tell(

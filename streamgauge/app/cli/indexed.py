@@ -52,14 +52,14 @@ def existing(artifacts: Path, database: str | None) -> Index:
     return Index(url, make=False)
 
 
-def moment_of(text: str | None) -> str | None:
-    """Converts --since to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
+def moment_of(text: str | None, option: str = "--since") -> str | None:
+    """Converts an option's text to the form of times in the index: UTC, ISO-8601, whole seconds. Raises UserError."""
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"--since: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
+        raise UserError(f"{option}: found {text!r}, allowed: a moment such as 2026-03-21 or 2026-03-21T02:00") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 

@@ -60,9 +60,10 @@ def _same(one: Series, judged: Judgement) -> list[Judgement]:
 
 
 def id_of(one: Series, judged: Judgement) -> str:
-    """Id of the change (12 hex digits): of its series, and of where it was first seen."""
-    first = min(other.changed_at for other in [*_same(one, judged), judged])
-    return hashlib.sha256(f"{one.head.key} {first}".encode()).hexdigest()[:12]
+    """Id of the change (12 hex digits): of its series, and of where the first night saw it, wherever later ones do."""
+    nights = {point.run_id: point.at for point in one.points}
+    first = min([*_same(one, judged), judged], key=lambda other: (nights.get(other.run_id, ""), other.changed_at))
+    return hashlib.sha256(f"{one.head.key} {first.changed_at}".encode()).hexdigest()[:12]
 
 
 def text_of(one: Series, judged: Judgement, runs: Path) -> str:

@@ -33,9 +33,14 @@ _Name = Annotated[str, StringConstraints(min_length=1)]
 _REPORT: TypeAdapter[dict[_Name, dict[_Name, _Metric]]] = TypeAdapter(dict[_Name, dict[_Name, _Metric]])
 
 
-def text_of(figures: Sequence[Result]) -> str:
+def newest(figures: Sequence[Result]) -> list[Result]:
     """The newest figure of each series. figures: oldest first. Raises UserError for those of several machines."""
     require_one_machine(figures, "bencher")
+    return list({(name_of(one), one.metric): one for one in figures}.values())
+
+
+def text_of(figures: Sequence[Result]) -> str:
+    """Text of figures, one of each series."""
     report: dict[str, dict[str, dict[str, float]]] = {}
     for one in figures:
         assert one.value is not None

@@ -12,6 +12,9 @@ from streamgauge.results.index.result_index import Row
 
 #: what a name consists of; the metric stands apart
 PARTS = ("benchmark", "experiment", "workload", "system", "mode")
+#: how the name of a run begins that is a file of another tool
+IMPORTED = "imported-"
+_SLASH = "%2F"  # within a part, as another tool's name may have one
 _OF_ROW = {one.name for one in fields(Result)}
 
 
@@ -24,14 +27,14 @@ def sound(rows: Sequence[Row]) -> list[Result]:
 def name_of(figure: Result) -> str:
     """Name of what the figure measures, without its metric: flights/late20/sums/spark/streaming."""
     fields_of = measured(figure)
-    return "/".join(fields_of[part] for part in PARTS)
+    return "/".join(fields_of[part].replace("/", _SLASH) for part in PARTS)
 
 
 def named(template: Result, name: str, metric: str, unit: str = "") -> Result:
     """Returns the template with a name of ours, or with another tool's name as its experiment."""
-    parts = name.split("/")
+    parts = [part.replace(_SLASH, "/") for part in name.split("/")]
     benchmark, experiment, workload, system, mode = (
-        parts if len(parts) == len(PARTS) and all(parts) else (template.benchmark, name, "", "", "")
+        parts if len(parts) == len(PARTS) and parts[0] else (template.benchmark, name, "", "", "")
     )
     return replace(
         template, benchmark=benchmark, experiment=experiment, workload=workload, system=system, mode=mode,

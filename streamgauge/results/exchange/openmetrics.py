@@ -28,7 +28,8 @@ def text_of(figures: Sequence[Result]) -> str:
         for ending, field, what in _FIELDS:
             name = "streamgauge_" + re.sub(r"[^a-zA-Z0-9_]", "_", metric) + ending
             if samples := list(_samples(name, mine, field)):
-                lines += [f"# TYPE {name} gauge", f"# HELP {name} {_escaped(f'{metric} in {unit}{what}')}", *samples]
+                about = metric + (unit and f" in {unit}") + what
+                lines += [f"# TYPE {name} gauge", f"# HELP {name} {_escaped(about)}", *samples]
     return "\n".join([*lines, "# EOF", ""])
 
 

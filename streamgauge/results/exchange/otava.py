@@ -16,7 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.printing import as_cell
 from streamgauge.base.words import counted
 from streamgauge.records.result import Result
-from streamgauge.results.exchange.figures import PARTS, name_of, named, require_one_machine
+from streamgauge.results.exchange.figures import IMPORTED, PARTS, name_of, named, require_one_machine
 from streamgauge.stats.suspects import higher_is_better
 
 TIME = "time"
@@ -27,25 +27,35 @@ _DOTTED = "%Y.%m.%d %H:%M:%S %z"  # of Otava's own examples
 
 @dataclass(frozen=True)
 class Table:
-    """The table and the configuration that names its columns. left_out: runs without one of the figures."""
+    """The table, the configuration that names its columns, and its figures. left_out: runs without one of them."""
 
     csv: str
     configuration: str
+    figures: list[Result]
     left_out: int
 
 
 def table_of(figures: Sequence[Result], file: str) -> Table:
-    """Table of whole runs: Otava refuses an empty cell. figures: oldest first. Raises UserError."""
+    """Table of whole runs: Otava refuses an empty cell. figures: oldest first. Raises UserError.
+
+    A history that was imported is one run, of which each moment has a row.
+    """
     require_one_machine(figures, "otava")
     units = {f"{name_of(one)}/{one.metric}": one.unit for one in figures}
-    runs: dict[str, dict[str, Result]] = {}
+    runs: dict[tuple[str, str], dict[str, Result]] = {}
     for one in figures:
-        runs.setdefault(one.run_id, {})[f"{name_of(one)}/{one.metric}"] = one
+        moment = one.at if one.run_id.startswith(IMPORTED) else ""
+        runs.setdefault((one.run_id, moment), {})[f"{name_of(one)}/{one.metric}"] = one
     whole = {run: row for run, row in runs.items() if row.keys() == units.keys()}
+    if not whole:
+        raise UserError(
+            f"--where: found no run that has all {counted(len(units), 'figure')}, allowed: one or more; "
+            f"name fewer, such as by metric={figures[-1].metric}"
+        )
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([TIME, "commit", "run", *units])
-    for run, row in whole.items():
+    for (run, _), row in whole.items():
         first = min(row.values(), key=lambda one: one.at)
         commit = (first.software.get("commit") or "").rstrip("+")
         writer.writerow([first.at, commit, as_cell(run), *(repr(row[name].value) for name in units)])
@@ -55,7 +65,8 @@ def table_of(figures: Sequence[Result], file: str) -> Table:
     }
     test = {"type": "csv", "file": file, "time_column": TIME, "attributes": ["commit", "run"], "metrics": metrics}
     configuration = yaml.safe_dump({"tests": {"streamgauge": test}}, sort_keys=False, width=1000)
-    return Table(out.getvalue(), configuration, len(runs) - len(whole))
+    written = [one for row in whole.values() for one in row.values()]
+    return Table(out.getvalue(), configuration, written, len(runs) - len(whole))
 
 
 def figures_of(text: str, where: str, template: Result) -> list[Result]:
@@ -97,8 +108,8 @@ def figures_of(text: str, where: str, template: Result) -> list[Result]:
 
 def _of_column(template: Result, column: str) -> Result:
     """Returns the template with the names of a column of ours, or with another tool's column as its metric."""
-    name, _, metric = column.rpartition("/")
-    return named(template, name, metric) if name.count("/") == len(PARTS) - 1 else named(template, "", column)
+    *parts, metric = column.split("/", len(PARTS))
+    return named(template, "/".join(parts), metric) if len(parts) == len(PARTS) else named(template, "", column)
 
 
 def _number(cell: str) -> float | None:
