@@ -7,12 +7,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any, ClassVar
-from urllib.parse import parse_qs
 
 import pytest
 import yaml
@@ -20,14 +15,10 @@ import yaml
 from streamgauge.bench.measure import lock
 from tests.conftest import ROOT
 from tests.gate.repositories import benchmark, commit, git, repository
+from tests.gate.runner import HEAD, VENV, Runner
 
 SCRIPTS, EXAMPLES = ROOT / "scripts" / "gate", ROOT / "examples" / "gate"
 ACTIONS = (ROOT / "action.yml", ROOT / "actions" / "comment" / "action.yml")
-HEAD = "c0ffee" + "0" * 34
-#: a command that keeps its arguments, one a line, and does what the test wrote
-STAND_IN = '#!/bin/sh\nprintf "%s\\n" "$@" -- >> "$CALLS"\n'
-#: what a Python does that makes an environment, and its pip
-VENV = '[ "$1" = install ] || { mkdir -p "$3/bin" && ln -s "$0" "$3/bin/pip"; }'
 
 
 @pytest.mark.parametrize(
@@ -113,36 +104,6 @@ def test_several_gates_of_a_workflow_have_an_artifact_each() -> None:
         named = [one for one in yaml.safe_load(file.read_text())["runs"]["steps"] if key in one.get(way, {})]
         assert named
         assert {one[way][key] for one in named} == {"${{ inputs.name }}"}
-
-
-@dataclass
-class Runner:
-    """A runner's folder and variables; stand-ins are the first commands on its path."""
-
-    folder: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def has(self, command: str, does: str) -> None:
-        file = self.folder / "bin" / command
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(STAND_IN + does)
-        file.chmod(0o755)
-
-    def run(self, *command: str | Path, at: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        own = {name: str(self.folder / name.lower()) for name in ("CALLS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-        environment = {**os.environ, "PATH": path, **own, **self.variables, **variables}
-        return subprocess.run(
-            [str(part) for part in command], cwd=self.folder / at, env=environment, capture_output=True, text=True
-        )
-
-    @property
-    def calls(self) -> list[list[str]]:
-        calls = self.read("calls").split("--\n")[:-1] if (self.folder / "calls").exists() else []
-        return [call.splitlines() for call in calls]
-
-    def read(self, name: str) -> str:
-        return (self.folder / name).read_text()
 
 
 @pytest.fixture
@@ -296,71 +257,6 @@ def test_nothing_else_is_pushed(runner: Runner, record: str, more: dict[str, str
     done = kept(runner, record, **more)
     assert (done.returncode, "".join(done.stderr.splitlines()[-1:])) == (code, said)
     assert git(runner.folder / "remote", "branch", "--list") == ""
-
-
-class Notes(BaseHTTPRequestHandler):
-    """Keeps what is posted to it."""
-
-    posted: ClassVar[list[tuple[str, str | None, str]]] = []
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.posted.append((self.path, self.headers["PRIVATE-TOKEN"], parse_qs(body)["body"][0]))
-        self.send_response(201)
-        self.end_headers()
-
-
-def test_the_template_of_gitlab_posts_a_note_that_calls_nobody_and_commands_nothing(runner: Runner) -> None:
-    job = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())["streamgauge-gate-note"]
-    assert job["rules"][0]["if"].endswith("&& $GATE_TOKEN"), "nothing is sent where nobody asked for it"
-    assert (job["variables"]["GIT_STRATEGY"], job["needs"]) == ("none", ["streamgauge-gate"])
-    script = "\n".join(job["script"])
-    comment = runner.folder / "gate" / "comment.md"
-    comment.parent.mkdir()
-    with HTTPServer(("127.0.0.1", 0), Notes) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        variables = {
-            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4", "CI_PROJECT_ID": "a fork's",
-            "CI_MERGE_REQUEST_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "9", "CI_COMMIT_SHA": HEAD,
-            "GATE_TOKEN": "secret",
-        }  # fmt: skip
-        comment.symlink_to("/proc/self/environ")
-        assert runner.run("bash", "-ec", script, **variables).stdout == f"the gate has left no comment of {HEAD}\n"
-        comment.unlink()
-        comment.write_text("## go\nHead `ab12ab12ab12`\n")  # of another pipeline, whose folder this job has
-        assert runner.run("bash", "-ec", script, **variables).stdout == f"the gate has left no comment of {HEAD}\n"
-        comment.write_text(f"## go & more\n@ada a/b `{HEAD[:12]}`\n  /merge\n")
-        done = runner.run("bash", "-ec", script, **variables)
-        server.shutdown()
-    assert (done.returncode, done.stderr) == (0, "")
-    [posted] = Notes.posted
-    path = "/api/v4/projects/7/merge_requests/9/notes"
-    assert posted == (path, "secret", f"## go & more\n&#64;ada a/b `{HEAD[:12]}`\n  &#47;merge\n")
-
-
-def test_the_template_of_gitlab_installs_nothing_that_nobody_named(runner: Runner) -> None:
-    template: dict[str, Any] = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())
-    script = "\n".join(template["streamgauge-gate"]["before_script"])
-    runner.has("python3", VENV)
-    builds = {**template["variables"], "CI_BUILDS_DIR": str(runner.folder)}
-    done = runner.run("bash", "-ec", script, **builds)
-    assert (done.returncode, runner.calls) == (1, [])
-    assert "STREAMGAUGE: found nothing, allowed: what pip installs, such as " in done.stderr
-    assert runner.run("bash", "-ec", script, **{**builds, "STREAMGAUGE": "a b.whl[jobs]"}).returncode == 0
-    assert runner.calls[-1] == ["install", "--quiet", "a b.whl[jobs]"]
-
-
-def test_the_template_of_gitlab_judges_the_source_branch_against_the_base_of_the_difference(runner: Runner) -> None:
-    job: dict[str, Any] = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())
-    script = "\n".join(job["streamgauge-gate"]["script"])
-    (runner.folder / "streamgauge").symlink_to(runner.folder)  # its bin is that of the stand-ins
-    runner.has("streamgauge", "exit 1")
-    variables = {"CI_BUILDS_DIR": str(runner.folder), "CI_MERGE_REQUEST_DIFF_BASE_SHA": "ba5e", "CI_COMMIT_SHA": HEAD}
-    for more, head in (({}, HEAD), ({"CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "50ce"}, "50ce")):
-        assert runner.run("bash", "-ec", script, **job["variables"], **variables, **more).returncode == 1
-        assert runner.calls[-1] == [
-            "gate", "benchmarks/job.yaml", "--base", "ba5e", "--head", head, "--minutes", "10", "--output", "gate",
-        ]  # fmt: skip
 
 
 @pytest.mark.prove
