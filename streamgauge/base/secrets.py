@@ -191,7 +191,7 @@ def masked_message(text: str) -> str:
 
 
 def shown(record: object) -> Any:
-    """A record with masked_text in place of each text; a single word that only looks like a secret stays."""
+    """A record with masked_text in place of each text; a single word of which only a part is a secret stays."""
     text = json.dumps(record, ensure_ascii=False, default=str)
     return record if masked_text(text) == text else _shown(record)
 
@@ -201,7 +201,9 @@ def _shown(record: object) -> Any:
         return {key: _shown(value) for key, value in record.items()}
     if isinstance(record, list | tuple):
         return [_shown(value) for value in record]
-    return masked_text(record) if isinstance(record, str) and not re.fullmatch(r"[a-z_]*", record) else record
+    if not isinstance(record, str) or (re.fullmatch(r"[a-z_]*", record) and record not in _known):
+        return record
+    return masked_text(record)
 
 
 def restored(record: object, now: object) -> Any:

@@ -362,6 +362,12 @@ def test_variables_are_filled_in_by_the_process_that_needs_them(monkeypatch: pyt
     assert secrets.masked_text("it said Mk53secret") == "it said ***"
 
 
+def test_a_secret_of_small_letters_alone_is_masked_and_a_word_that_contains_it_stays() -> None:
+    secrets.know(["correcthorsebattery"])
+    record = {"password": "correcthorsebattery", "kind": "correcthorsebattery_kind", "why": "a correcthorsebattery"}
+    assert secrets.shown(record) == {"password": "***", "kind": "correcthorsebattery_kind", "why": "a ***"}
+
+
 @pytest.mark.parametrize("url", ["s3a://me:Mk54secret@bucket/x", "https://Mk54secret@host/x.csv"])
 def test_a_url_with_a_user_part_is_refused_and_not_shown(url: str, marked: Path) -> None:
     marked.write_text(marked.read_text().replace("events.csv", json.dumps(url)))
