@@ -107,6 +107,15 @@ def test_a_fault_counts_from_its_begin_and_what_is_taken_until_it_is_over_is_of_
     assert 0.3 <= strike.away_s - strike.struck_s < 0.6
 
 
+@pytest.mark.parametrize(("cut_s", "away"), [(0.3, 0.2), (0.05, 0.05)])
+def test_what_had_been_committed_just_before_a_cut_is_not_taken_after_it(cut_s: float, away: float) -> None:
+    drivers: Any = [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]
+    strike = Strike("cut", 0.5, cut_s, cuts_itself=True)
+    strike(cast(Adapter, _Killed()), Path(), drivers)
+    assert strike.struck_s is not None
+    assert away <= strike.away_s - strike.struck_s < away + 0.12
+
+
 def test_a_link_passes_bytes_on_until_it_is_cut_and_again_once_it_is_mended() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, Link(Endpoint("127.0.0.1", server.getsockname()[1])) as link:
         place = link.endpoint.host, link.endpoint.port

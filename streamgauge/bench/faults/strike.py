@@ -15,7 +15,8 @@ from streamgauge.bench.driver.system import Adapter, Capabilities, Endpoint, Fau
 from streamgauge.bench.faults.link import Link
 from streamgauge.records.driver import DriverFigures
 
-#: on a busy host, the driver still reads for so long what a killed system has sent; none starts again in that time
+#: for so long the driver still reads, on a busy host, what a system had sent before it was killed or cut off, and a
+#: broker's client sees what had been committed; no system starts again in that time
 IN_FLIGHT_S = 0.2
 log = logging.getLogger("streamgauge")
 
@@ -44,6 +45,8 @@ class Strike:
         """Instant by which the old query had stopped, in seconds since the start; a rescaled one goes on until it."""
         if self.fault == "kill":
             return self._over_s + IN_FLIGHT_S
+        if self.fault == "cut":
+            return self._over_s + min(IN_FLIGHT_S, self._cut_s)
         return (self.resumed_s if self.fault == "rescale" else self._over_s) or 0.0
 
     @contextmanager
