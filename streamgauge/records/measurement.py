@@ -45,7 +45,7 @@ class TrialObservation:
     uncommitted: bool = False  # the queue was full of rows that the system had taken
 
 
-#: why a trial or a window measures the driver's memory and no system
+#: why a trial measures the driver's memory and no system
 UNCOMMITTED = (
     "rows that it took and has not committed fill the driver's queues: raise replay.max_memory_mb, or let it commit "
     "more often"

@@ -15,7 +15,7 @@ from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.driver.system import Adapter
 from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.records.driver import DriverFigures
-from streamgauge.records.measurement import UNCOMMITTED, Batch
+from streamgauge.records.measurement import Batch
 
 LONGEST_WINDOW_S = 180.0
 #: where the stream changes: rows of the two batches that end the state before it; seconds for that without batches
@@ -128,8 +128,6 @@ class ClosedLoop:
                 seen += changes(instants, before) if self._continuous else instants
                 before = instants[-1][1]
             batches = self._batches(seen[settling:], min(s["start_wall_ns"] for s in processes))
-            if self._continuous and any(s["overflow"] and s["uncommitted"] for s in processes):
-                raise Ended(UNCOMMITTED)
             if enough(batches):
                 return batches
             time.sleep(LOOK_S / 2)
