@@ -45,13 +45,6 @@ class TrialObservation:
     uncommitted: bool = False  # the queue was full of rows that the system had taken
 
 
-#: why a trial measures the driver's memory and no system
-UNCOMMITTED = (
-    "rows that it took and has not committed fill the driver's queues: raise replay.max_memory_mb, or let it commit "
-    "more often"
-)
-
-
 @dataclass(frozen=True)
 class Verdict:
     """Result of a verdict function; missing data is inconclusive, never a pass."""

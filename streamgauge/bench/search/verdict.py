@@ -21,7 +21,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
 from streamgauge.config import Search
 from streamgauge.config.measuring import VERDICTS
-from streamgauge.records.measurement import UNCOMMITTED, Outcome, Sample, TrialObservation, Verdict
+from streamgauge.records.measurement import Outcome, Sample, TrialObservation, Verdict
 
 VerdictFunction = Callable[[TrialObservation, Search], Verdict]
 Floats = NDArray[np.float64]
@@ -232,7 +232,8 @@ def _settled(observation: TrialObservation) -> Verdict | None:
         if observation.behind_s and max(ages, default=0.0) <= _NO_OLDER * observation.behind_s:
             return Verdict("inconclusive", "the driver's queues do not hold the backlog: raise replay.max_memory_mb")
         if observation.uncommitted and not observation.behind_s:
-            return Verdict("inconclusive", UNCOMMITTED)
+            return Verdict("inconclusive", "rows that it took and has not committed fill the driver's queues: raise "
+                           "replay.max_memory_mb, or let it commit more often")  # fmt: skip
         return Verdict("unsustainable", "a queue overflowed")
     if not observation.offered:
         return Verdict("inconclusive", "nothing was offered")
