@@ -76,6 +76,7 @@ class Window:
     yardstick: tuple[float, float] | None = None  # speed of the fixed kernel before and after it, 1/s
     steal: float | None = None  # share of stolen time meanwhile
     block: int = 0  # of a window of purpose pair: which block of the process it belongs to
+    held_back: bool = False  # rows that the system had not committed filled the driver's queues, so fewer waited
 
     @property
     def seconds(self) -> float:

@@ -166,6 +166,20 @@ def test_a_closed_loop_does_not_starve_a_system_that_commits_now_and_then(fleet:
     assert carried == pytest.approx(200_000, rel=0.1), "the driver kept rows back while 65,536 were not committed"
 
 
+@pytest.mark.alone
+def test_a_closed_loop_tells_that_uncommitted_rows_filled_its_queues(artifact: Path, tmp_path: Path) -> None:
+    """They keep a system of 400,000 rows/s that commits every 2 s at what the queues hold; small windows are whole."""
+    held_back = []
+    for report_s in (2.0, 0.05):
+        with Fleet(artifact, Replay(max_memory_mb=64), tick="ns", columns=COLUMNS) as fleet:
+            wired = Wired(Behaviour(capacity=400_000, batch_rows=5000), commits_answered=True, report_s=report_s)
+            loop = ClosedLoop(InThread(wired), fleet, TrialRequest(WORKLOAD, tmp_path), continuous=True)
+            loop.window(10_000, lambda batches: sum(batch.seconds for batch in batches) > 4)
+            held_back.append(loop.held_back)
+            loop.close()
+    assert held_back == [True, False]
+
+
 def test_a_closed_loop_whose_system_dies_says_so(fleet: Fleet, tmp_path: Path) -> None:
     system = InThread(Wired(Behaviour(capacity=20_000, batch_rows=1000)))
     loop = ClosedLoop(system, fleet, TrialRequest(WORKLOAD, tmp_path), continuous=False)

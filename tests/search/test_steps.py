@@ -228,6 +228,17 @@ def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None
     assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear below and above the estimate")
 
 
+@pytest.mark.parametrize(("purpose", "doubted"), [("ladder", True), ("warm-up", False)])
+def test_a_window_whose_rows_were_held_back_is_a_doubt_of_the_rate(purpose: Purpose, doubted: bool) -> None:
+    plan, limits, machine = Search(proof_steps=0), Limits(), Machine(QUIET, Search(proof_steps=0))
+    while isinstance(step := next_step(plan, limits, machine.given), Hold):
+        window = machine(step)
+        assert isinstance(window, Window)
+        machine.given[-1] = replace(window, held_back=window.purpose == purpose)
+    assert isinstance(step, Done)
+    assert ("held back" in [doubt.kind for doubt in step.doubts]) is doubted
+
+
 def test_nothing_is_tried_above_the_largest_rate_allowed() -> None:
     free = recovered(Search(), ("below", "sustainable"))
     assert isinstance(free, Recover)

@@ -36,6 +36,7 @@ class ClosedLoop:
         self._first: int | None = None  # latest time of the stream's first loop, ticks
         self.invalid: str | None = None
         self.taken = False  # any row
+        self.held_back = False  # in the last window: rows that are not committed filled the queues, so fewer waited
 
     def spent(self) -> bool:
         """True once half of the times that fit into 64 bits are used: a further window may not end before the rest is.
@@ -65,7 +66,7 @@ class ClosedLoop:
         stream: number of the fleet's stream. The query goes on where it changes, and the window begins once rows and
         state of the stream before it have left.
         """
-        self._held, settling = rows, 0
+        self._held, self.held_back, settling = rows, False, 0
         try:
             if not self._begun:
                 self._begun, self._stream = True, stream
@@ -121,6 +122,8 @@ class ClosedLoop:
         while time.monotonic() < deadline:
             processes = self._talk.samples(since)
             self.taken = self.taken or bool(rows_taken(processes))
+            if self._continuous and any(s["overflow"] and s["uncommitted"] for s in processes):
+                self.held_back = True
             each = [s["clock"] if self._continuous else s["samples"] for s in processes]
             if each and all(each):
                 instants = [(wall, sum(nearest(other, wall)[2] for other in each)) for wall, *_ in each[0]]

@@ -76,11 +76,15 @@ class Queues:
         self.final: Taken | None = None  # at the end of the offering
 
     def hold(self, rows: int) -> None:
-        """Keeps `rows` rows waiting from now on. Raises OffsetError if the queues were made without hold."""
+        """Keeps `rows` rows waiting from now on, and forgets that the queues were full.
+
+        Raises OffsetError if the queues were made without hold.
+        """
         with self._changed:
             if self._hold is None:
                 raise OffsetError("hold: this is an open-loop trial; open the trial with `hold`")
             self._hold = rows
+            self.overflow = self.uncommitted = False  # of the window that begins
             self._changed.notify_all()
 
     def cut(self, now_ns: int) -> int:

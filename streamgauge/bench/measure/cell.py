@@ -184,7 +184,9 @@ class ReadyCell:
             if failed and not self._has_taken and not loop.taken:  # another start would end as this one
                 raise UserError(f"systems.{self.settings.name}: {loop.invalid}")
         self._has_taken = self._has_taken or loop.taken
-        return Window(step.process, step.purpose, step.rows, batches, loop.invalid, block=step.block)
+        return Window(
+            step.process, step.purpose, step.rows, batches, loop.invalid, block=step.block, held_back=loop.held_back
+        )
 
     def _pin(self) -> None:
         """Pins the system to its CPUs from now on, where its adapter can."""

@@ -22,6 +22,10 @@ from streamgauge.records.measurement import Limits, Measurement, Window
 _GIVE_UP = 4
 _NO_PROOF = "no proof trial was run, as search.proof_steps is 0"
 _NO_ROOM_ABOVE = "no proof trial was run above the estimate, as search.max_rate allows no higher rate"
+_HELD_BACK = (
+    "rows that the system had taken and not committed filled the driver's queues, so fewer were offered than it may "
+    "carry: the rate may be too low; raise replay.max_memory_mb, or let it commit more often"
+)
 _ONE_PROCESS = "one process: how much processes differ is unknown; raise search.processes to know it"
 
 
@@ -103,7 +107,7 @@ def _done(settings: Search, limits: Limits, measured: Sequence[Measurement], sto
     missing = [side for side, bound in zip(("below", "above"), proven, strict=True) if bound is None]
     if outcome == "all_sustained":
         missing = [side for side in missing if side == "below"]
-    doubts = _doubts(settings, estimated)
+    doubts = _doubts(settings, estimated, measured)
     if settings.proof_steps and "above" in missing and not has_room_above(settings, limits, own):
         missing.remove("above")
         doubts += (Doubt("no room above", _NO_ROOM_ABOVE),)
@@ -150,7 +154,7 @@ def why(own: Estimate, constraint: Constraint, settings: Search) -> str:
     return "limited by what the engine carries"
 
 
-def _doubts(settings: Search, estimated: Sequence[Estimate]) -> tuple[Doubt, ...]:
+def _doubts(settings: Search, estimated: Sequence[Estimate], measured: Sequence[Measurement]) -> tuple[Doubt, ...]:
     """Doubts that a reader should know before trusting the figure."""
     doubts = []
     if len(estimated) == 1:
@@ -165,6 +169,8 @@ def _doubts(settings: Search, estimated: Sequence[Estimate]) -> tuple[Doubt, ...
             "the rate is estimated; raise search.warmup_seconds"
         )
         doubts.append(Doubt("drift", sentence))
+    if any(isinstance(m, Window) and m.purpose in ("ladder", "pair") and m.held_back for m in measured):
+        doubts.append(Doubt("held back", _HELD_BACK))
     if any(one.misfit > 4 for one in estimated):
         misfit = "the cost of a batch is neither a line nor a parabola over its rows"
         if all(one.batch_cost_s is None for one in estimated):

@@ -18,7 +18,7 @@ from streamgauge.stats.batch_cost import BatchCost
 
 Constraint = Literal["age", "batch cap", "queue memory", "system", "driver's ceiling"]
 SearchOutcome = Literal["found", "all_sustained", "contradicted", "unproven", "inconclusive"]
-DoubtKind = Literal["one process", "no proof", "no room above", "drift", "misfit", "machine's speed"]
+DoubtKind = Literal["one process", "no proof", "no room above", "held back", "drift", "misfit", "machine's speed"]
 
 
 @dataclass(frozen=True)
