@@ -4,10 +4,10 @@
 
 Each line has so many simulated measurements on a virtual clock, each of `repeats` fresh processes that begin with a
 backlog of two minutes. Events come at `load`, a part of what a warm, median process takes. patience: that of a repeat,
-in the seconds that such a process needs. bias: median error. covered: share of 90 % intervals that hold the truth, of
-those that are claimed: of the seconds until live, of the events/s taken meanwhile, and of the seconds after an hour of
-standstill. never: measurements that say that it never catches up. instead: share that holds the truth where patience
-leaves the seconds until live unknown, and they follow from the events/s taken.
+in multiples of the seconds that such a process needs. bias: median error. covered: share of 90 % intervals that hold
+the truth, of those that are claimed: of the seconds until live, of the events/s taken meanwhile, and of the seconds
+after an hour of standstill. never: measurements that say that it never catches up. instead: share that holds the truth
+where patience leaves the seconds until live unknown, and they follow from the events/s taken.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LINES: list[Line] = [
     ("row by row, processes differ by 3 %", ROWS, 0.8, 3),
     ("more comes than it takes", replace(BATCHES, between=0.03), 1.1, 3),
 ]
-#: lines with a patience of their own, in the seconds that a median process needs
+#: lines with a patience of their own, in multiples of the seconds that a median process needs
 HASTY: list[tuple[Line, float]] = [(LINES[place], patience) for place in (2, 5) for patience in (1.0, 1.2, 1.5, 2.0)]
 
 

@@ -38,7 +38,7 @@ from streamgauge.bench.publish.publisher import kept_columns
 from streamgauge.streams.kafka.records import objects
 
 ROWS, WAIT_S, TELL_S = 500, 0.01, 0.05
-#: of ours; the system's own side of the connection keeps what its kernel allows
+#: buffer of our side of the connection; the system's own side keeps what its kernel allows
 SEND_BUFFER_BYTES = 65_536
 
 

@@ -38,7 +38,7 @@ from streamgauge.config import Replay, Workload
 from tests.e2e.hosts import Hosts, Unavailable
 
 PARTITIONS, MEMORY_MB = 4, 48  # small queues: what waits in them is read before anything is measured
-#: of a generator's rate, beside its events: TCP and IP headers
+#: bytes on the link for each byte of rows: TCP and IP have headers
 HEADERS = 1.03
 Figures = dict[str, float]  # events/s and CPU-µs an event, of generators and consumer
 

@@ -36,7 +36,7 @@ from streamgauge.records.trial import TrialResult
 Json = dict[str, Any]
 SLOW = "row by row, commits each second"
 #: the first two are seen by the offsets that their group commits, the others by their micro-batches. Over the wire
-#: nothing is committed, so there the first two are the same
+#: there is no group, so there the first two are the same
 SYSTEMS = {
     "row by row, 5 % noise": Behaviour(capacity=10_000, continuous=True, noise=0.05),
     SLOW: Behaviour(capacity=10_000, continuous=True, noise=0.05),

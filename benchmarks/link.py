@@ -36,7 +36,7 @@ from streamgauge.bench.engines.processes import Session
 COLUMNS = {"name": "string", "amount": "int64"}
 SCHEMA = wire_schema(COLUMNS, line=True)
 POOL_ROWS, POOL = 65_536, 4
-# sent what it can take it would have to keep in memory; its cost grows with the square of what waits
+# little, as the socket source keeps what it was sent in memory, and its cost grows with the square of what waits
 SOCKET_ROWS_PER_S, SOCKET_CHUNK = 100_000, 5_000
 RATE, PYTHON, JVM, FLINK, SOCKET = "rate source", "Python link", "JVM link", "Flink link", "socket source"
 SINKS = ("no-op", "measuring sink")

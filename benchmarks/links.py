@@ -48,11 +48,11 @@ FLINK = ROOT / ".venvs" / "flink" / "pyflink" / "lib"
 JOBS = ROOT / "benchmarks" / "link_jobs"
 LINKS = ("direct", "embedded", "kafka")
 ENGINES = ("spark", "flink")
-#: of the smallest sustainable rate of an engine's links, that at which all are tried
+#: part of the smallest sustainable rate of an engine's links: the rate at which all are tried
 SHARE = 0.6
 #: the first seconds of a trial, in which a system warms up: a job is new, and the direct link has no rows to warm it
 SETTLE_S = 30.0
-#: after the stall, for the system to catch up
+#: seconds after the stall, for the system to catch up
 AFTER_S = 10.0
 CAUGHT_UP_S = 1.0
 #: parts by a word of their command line; what is none of them belongs to the system
@@ -205,7 +205,7 @@ class Watch:
 
 
 def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse.Namespace) -> Json:
-    """Runs the trial with the stall; returns latencies and CPU before it, and what it did."""
+    """Runs the trial with the stall; returns latencies and CPU before the stall, and its effects."""
     stall_at = SETTLE_S + args.seconds
     watch = Watch(bench, broker, args.seconds, args.stall)
     try:
@@ -274,7 +274,7 @@ def thousands(value: float | None) -> str:
 
 
 def cpu(part: str, one: Json) -> str:
-    """CPU of a part that takes part: the broker of a direct link holds its answers alone."""
+    """CPU of a part, unless it does not count: the broker of a direct link holds nothing but answers."""
     used = one["cpu"].get(part) if part != "broker" or one["link"] == "kafka" else None
     return "-" if used is None else f"{used:.1f}"
 

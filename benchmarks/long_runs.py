@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.long_runs configs/nexmark.yaml [--cells TEXT] [--seconds 120] [--out FILE]
 
 For each cell of the benchmark file: `streamgauge search --long-runs SECONDS`, which runs 0.9 and 1.1 of the found rate
-in the process that was searched. The rate holds if the run at 0.9 ends at the age that the search predicts,
+in the process that was searched. The rate holds if the run at 0.9 settles at the age that the search predicts, such as
 a/(1 − b·r), within 20 %, and if the age grows in the run at 1.1. With --seconds 0 the searches alone are run. A cell
 that --out holds already is compared with its first search: do the intervals overlap?
 """

@@ -117,7 +117,7 @@ def middle(at: np.ndarray, seen: np.ndarray) -> float:
 
 @dataclass
 class Counted:
-    """Counts of one kind of series; errors of the rate are relative to the truth, or absolute on level series."""
+    """Counts of one kind of series: growing, not clear or covered by `trend`, and growing by the other methods."""
 
     growing: int = 0
     open: int = 0

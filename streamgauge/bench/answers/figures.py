@@ -29,8 +29,8 @@ def results_of(
     """Results of one answer on this many events.
 
     software: the system's versions, where they are not this process's. timed: includes the seconds. Figures of an
-    incorrect answer are void; whether it is supported, and correct, are results of their own. Both are void where
-    nothing was answered in time.
+    incorrect answer are void; whether it is supported, and correct, are results of their own. The first is void where
+    nothing was answered in time, the second unless the answer was compared.
     """
     answered = answer.status != "unchecked" or answer.rows is not None
     supported, correct = answer.status != "unsupported", answer.status == "correct"

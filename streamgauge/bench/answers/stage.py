@@ -30,7 +30,7 @@ from streamgauge.records.result import Result
 from streamgauge.streams.keys import stream_key
 
 log = logging.getLogger("streamgauge")
-#: events that are asked: of the hard queries on the first system, and on the others of the hard queries and the suite
+#: events of a stream: for hard queries on the first system; for hard queries and the suite on the others
 HARD, FEW_HARD, FEW = 400, 100, 5_000
 
 
@@ -41,7 +41,7 @@ def run(
 
     The first system is asked on the experiment's stream. The others are asked for the capability matrix alone: on fewer
     events, and only in the experiment with the most disorder. Those with a Spark or Python of their own run in a
-    process of their own, and only the suite's queries. Those that read the wire are asked in streaming alone.
+    process of their own, and are asked only the suite's queries. Those that read the wire are asked only in streaming.
 
     Returns how many of the first system's rows have each status. Raises UserError unless all are correct.
     """

@@ -49,7 +49,7 @@ CLOCK_WINDOW_US = 1_000_000
 
 
 class _Unjudged(UserError):
-    """The trial says nothing about the engine's answer: it was not ready in time, or its figures are none."""
+    """A trial that does not judge the answer: it did not end, did not offer each event, or has unusable figures."""
 
 
 @contextmanager

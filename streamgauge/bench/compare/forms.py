@@ -10,7 +10,7 @@ from streamgauge.bench.compare.release_rules import grouped
 from streamgauge.records.gate import GateCheck, GateSeries
 from streamgauge.records.release import ReleaseCheck
 
-#: what a reason's state, and a verdict, is to a pipeline
+#: marks of a reason's state, and of a verdict
 _MARKS = {"passed": "✅", "failed": "❌", "open": "❓", "note": "ℹ️", "go": "✅", "no-go": "❌", "inconclusive": "❓"}
 #: characters from the left end to the right end of a picture
 _WIDTH = 61

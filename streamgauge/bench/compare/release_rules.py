@@ -28,7 +28,7 @@ from streamgauge.stats.paired import LEAST_PROCESSES, Ratio, ratio_of
 
 #: order in a round; the control is the baseline again, so that every round has an A/A pair around the candidate
 TURNS: tuple[Side, ...] = ("baseline", "candidate", "control")
-#: part of the checks in which a loss of the rate is seen that an open one names
+#: part of checks in which the loss of a rate would be found that an open series names
 POWER = 0.9
 #: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unchecked": 1, "not run": 1, "unsupported": 2, "wrong": 3}

@@ -17,7 +17,7 @@ from streamgauge.bench.driver.replay import DAY_PS, Before, Feed, Replay
 from streamgauge.bench.driver.schedule import Schedule, schedule
 from streamgauge.records.driver import DriverStatus
 
-#: rows that a process takes in a second at most, whatever the rate of a closed loop
+#: rows that a driver process offers in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6
 
 
@@ -53,7 +53,7 @@ class Attempt:
     cpu_end_s: float | None = None
     feeds: list[Feed] = field(default_factory=list)
     filling: threading.Lock = field(default_factory=threading.Lock)  # held while rows are made, or the stream changes
-    stream_from: int = 0  # the row, over all queues, from which on they are of the stream
+    stream_from: int = 0  # the row, over all queues, from which on rows are of the stream
 
     def __post_init__(self) -> None:
         self._stepped_before_ns = self.clock.stepped_ns()
@@ -138,6 +138,6 @@ class Attempt:
 
 
 def schedule_of(settings: config.Offered, replay: Replay, rate: float, seconds: float, behind_s: float) -> Schedule:
-    """The schedule of a stream; with a backlog it is constant, as its drift tells of the rate only then."""
+    """The schedule of a stream; with a backlog it is constant, as only then the age's drift tells of the rate."""
     settings = config.Offered() if behind_s else settings  # its defaults are constant
     return schedule(rate, seconds, replay.loop, mode=settings.mode, profile=settings.profile)

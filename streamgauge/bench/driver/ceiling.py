@@ -12,7 +12,7 @@ from streamgauge.bench.driver.fleet import Drivers
 from streamgauge.bench.driver.system import Endpoint
 from streamgauge.records.measurement import Ceiling
 
-OVERLOAD = 1e8  # events/s offered: more than any driver delivers; full queues hold the rest back
+OVERLOAD = 1e8  # events/s offered: more than any driver delivers; the closed loop holds the rest back
 LONGEST_S = 60.0
 HELD_ROWS = 1_000_000
 

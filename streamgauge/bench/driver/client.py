@@ -178,8 +178,8 @@ class Connection:
         """Opens a trial. rate and hold are those of all driver processes together.
 
         hold: keeps so many rows waiting, whatever the rate. behind_s: age of the backlog at the start, seconds.
-        beyond_us: least distance from the last event to the sentinel, µs. marking: the ids, and whose values they take.
-        stream: which one of several that the driver serves.
+        beyond_us: least distance from the last event to the sentinel, µs. marking: the id columns, and the round whose
+        values they take. stream: which one of several that the driver serves.
         """
         self._ask(
             "open",
@@ -195,10 +195,10 @@ class Connection:
         )
 
     def hold(self, rows: int | None, stream: int | None = None, first: int = 0) -> int:
-        """Keeps `rows` rows of a stream waiting from now on, over all driver processes; None: of the same stream.
+        """Keeps `rows` rows of a stream waiting from now on, over all driver processes.
 
-        rows: None in an open loop, which goes on at its rate. first: no time of another stream is below it, ticks.
-        Returns the row, over all queues of this process, from which on rows are of the stream.
+        rows: None in an open loop, which goes on at its rate. stream: None for the same one. first: no time of another
+        stream is below it, ticks. Returns the row, over all queues of this process, from which on rows are of that one.
         """
         return int(self._ask("hold", rows=rows, stream=stream, first=first)["from"])
 
@@ -281,7 +281,7 @@ class Connection:
 
 
 def reached(endpoint: Endpoint, attempt: str, patience_s: float) -> Connection:
-    """A connection to an endpoint that may be away for so long. Raises WireError, and at once if it refuses."""
+    """A connection to an endpoint that may be away for patience_s. Raises WireError, and at once if it refuses."""
     deadline = time.monotonic() + patience_s
     while True:
         try:

@@ -18,9 +18,9 @@ from streamgauge.records.driver import DriverFigures
 from streamgauge.records.measurement import Batch
 
 LONGEST_WINDOW_S = 180.0
-#: where the stream changes: rows of the two batches that end the state before it; seconds for that without batches
+#: where the stream changes: rows of each of the two batches that end the state before it; seconds without batches
 TURN_ROWS, TURN_S = 20_000, 1.0
-#: a batch has so many times the held rows only if they were held before
+#: a batch with more than so many times the held rows still has rows of the window before
 _BEYOND = 1.5
 
 
@@ -100,7 +100,7 @@ class ClosedLoop:
         self._talk.wait(what, longest_s, lambda all_: rows_taken(all_) > row)
 
     def pause(self, longest_s: float = 60.0) -> None:
-        """Returns once the system has ended its batch and nothing waits."""
+        """Returns once the system has ended its batch and nothing waits, or after longest_s; may set `invalid`."""
         try:
             self._talk.hold(0)
             self._talk.wait(

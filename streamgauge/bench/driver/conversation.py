@@ -28,7 +28,7 @@ LOOK_S = 0.2
 CPU_LOOK_S = 0.5  # between readings of the system's CPU time, which take some themselves
 #: seconds for a system to end when its output is not checked: an overloaded one would process its queues for a minute
 CUT_SHORT_S, CUT_WAIT_S = 1.0, 20.0
-#: from the times that a stream reaches soon to the first one of its successor, beside the reach of windows
+#: least distance from the latest time of a stream to the first one of its successor, beside the reach of windows
 STRIDE_PS = 2 * PS["d"]
 #: rows of a backlog that a driver process prepares in a second, with a reserve
 PREPARED_PER_S = 2e6
@@ -56,7 +56,7 @@ class Conversation:
         self._start_ns: int | None = None  # by our clock
 
     def run(self, begin: Callable[[], None], watch: Callable[[], None]) -> TrialRun:
-        """Begins, watches and ends the trial, and collects what was seen; any failure makes the trial invalid."""
+        """Begins, watches and ends the trial, and collects what was seen; Ended and WireError make it invalid."""
         try:
             try:
                 begin()
@@ -130,11 +130,10 @@ class Conversation:
             connection.hold(rows)
 
     def turn_to(self, stream: int, rows: int | None) -> int:
-        """Goes on with so many rows of another stream; returns the row, over all queues, from which on they are its.
+        """Goes on with so many rows of another stream; returns the row, over all queues, from which on rows are of it.
 
-        rows: None in an open loop, which goes on at its rate.
-
-        Its times lie days beyond those of the stream before it, in all driver processes at the same distance.
+        rows: None in an open loop, which goes on at its rate. The times of the new stream lie days beyond those of the
+        one before it, in all driver processes at the same distance.
         """
         stride_ps = STRIDE_PS + self._beyond_us * PS["us"]
         first = max(status["soon"] for status in self.status()) + stride_ps // PS[self._fleet.tick]
@@ -164,7 +163,7 @@ class Conversation:
             self._drain(whole=False)
 
     def wait(self, what: str, longest_s: float, done: Callable[[list[DriverFigures]], bool]) -> bool:
-        """Looks until `done` is true. Raises Ended when something died or, given a reason, when the time is over."""
+        """Returns whether `done` came true in time. Raises Ended when something died and, given a reason, for False."""
         deadline = time.monotonic() + longest_s
         while True:
             over = time.monotonic() > deadline  # before the look: a strike may take longer than what is left
@@ -277,6 +276,6 @@ def _failure(status: Sequence[DriverFigures]) -> str | None:
 
 
 def _kept(observed: Observed) -> DriverFigures:
-    """The part of it that a trial's record keeps: the rest is in it in another form."""
+    """The figures that a trial's record keeps as they are; it has the others in another form."""
     figures = {key: value for key, value in observed.items() if key in DriverFigures.__annotations__}
     return cast("DriverFigures", figures)

@@ -40,7 +40,7 @@ def checked(given: object, declared: Rules) -> tuple[SystemFigures, str | None]:
 
 
 def first_mistake(problem: ValidationError) -> str:
-    """Says in one line what was found first, and what is allowed there."""
+    """Describes the first mistake in one line: where it is, what was found, and what is allowed."""
     first = problem.errors(include_url=False)[0]
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])

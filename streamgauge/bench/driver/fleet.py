@@ -61,7 +61,7 @@ class KeptDrivers:
     def __call__(
         self, stream: Artifact, replay: Replay, *, others: Sequence[Artifact] = (), **sent: Unpack[Sent]
     ) -> AbstractContextManager[Drivers]:
-        """Returns a block around the processes, which goes on without ending them. As `drivers`."""
+        """Returns a context that yields the processes and does not end them; its arguments are those of `drivers`."""
         key = repr((stream.path, replay, others, sent))
         if key not in self._kept:
             made: AbstractContextManager[Drivers] = drivers(stream, replay, others=others, **sent)
@@ -149,7 +149,7 @@ def _agree(endpoint: Endpoint, key: str, serving: Serving) -> None:
 class Fleet:
     """Driver processes on this host: `with Fleet(...) as fleet: run_trial(system, fleet, …)`.
 
-    They end with the block, or with this process. stream: the directory of a finished stream artifact.
+    The processes end with the block, or with this process. stream: the directory of a finished stream artifact.
     others: directories of streams that take turns with it.
     """
 

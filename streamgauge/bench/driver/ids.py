@@ -1,7 +1,8 @@
 """Gives the ids of a stream values of their own in each round and lap, so that no event stands in for another one.
 
-A round is one offering of the stream: a trial, a closed loop, or the warm-up of a job. Whole numbers move on by a power
-of ten above all of them, so that their last digits stay; texts get a suffix, and UUIDs another beginning.
+A round is one offering of the stream: a trial, a closed loop, or the warm-up of a job; a lap is one loop of it. Whole
+numbers move on by multiples of a power of ten above all of them, so that their last digits stay; texts get a suffix,
+and UUIDs another beginning.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Turn:
 
     @property
     def noise(self) -> int:
-        """63 bits that follow from the number alone (the finalizer of splitmix64)."""
+        """63 bits that follow from the number alone (the finaliser of splitmix64)."""
         bits = (self.number * 0x9E3779B97F4A7C15) % 2**64
         bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
         bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB % 2**64

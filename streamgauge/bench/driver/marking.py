@@ -1,4 +1,4 @@
-"""Names the columns that are ids in a trial, and its round. ids.py changes them, which systems need not import."""
+"""Names the columns that are ids in a trial, and its round. Systems need no more; ids.py changes the values."""
 
 from __future__ import annotations
 

@@ -57,9 +57,9 @@ class Collected:
 
 @dataclass(frozen=True)
 class TrialRun:
-    """Outcome of a trial: its observation for the verdict, and all figures; latencies are those of the steady part.
+    """Outcome of a trial: its observation for the verdict, and all figures.
 
-    spans: event-time latencies of each part that was asked for.
+    spans: event-time latencies of each part that was asked for. Other latencies: of the first, or of the steady part.
     """
 
     observation: TrialObservation
@@ -201,7 +201,7 @@ def summary(histogram: Histogram) -> Summary:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The parts of a trial whose latencies count, walls in ns; how answers come out in them; and all latencies."""
+    """The parts of a trial whose latencies count, walls in ns; if answers wait for the watermark; and all latencies."""
 
     spans: Sequence[tuple[int, int]]
     by_watermark: bool

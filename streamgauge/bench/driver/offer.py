@@ -200,7 +200,7 @@ class Driver:
         return {"start_wall_ns": at}
 
     def _hold(self, request: requests.Hold) -> Answer:
-        """Keeps so many rows waiting, or goes on at the rate, with that stream; returns its first row of all queues."""
+        """Keeps rows waiting, or goes on at the rate, with that stream; returns its first row, over all queues."""
         attempt, number = self._current(), request.stream
         if request.rows is not None:
             attempt.queues.hold(math.ceil(request.rows * attempt.share))

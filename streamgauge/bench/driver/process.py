@@ -55,7 +55,7 @@ class Settings(Model):
 
 
 def run(settings: Settings) -> None:
-    """Prints one JSON line with host, port and pid, then serves until it is told to end. Raises UserError."""
+    """Prints one JSON line with its address, pid and stream, then serves until it is told to end. Raises UserError."""
     handler, server = _listen(settings)
     done = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,4 +3,4 @@
 VERSION = 1
 MAX_LINE = 4 * 2**20  # bytes of one request
 MAX_ANSWER = 128 * 2**20  # bytes of the line that answers it
-MAX_HELLO = 2**14  # bytes of the first one, which anybody may send
+MAX_HELLO = 2**14  # bytes of the first request, which anybody may send

@@ -1,7 +1,7 @@
 """Bounded queues of record batches with int64 row offsets. A read may start at any uncommitted row.
 
-Batches are prepared ahead of time; each row becomes visible at its `offered_wall`. Nothing is dropped: a queue that
-outgrows its capacity overflows, and the trial ends there.
+Batches are prepared ahead of time; each row becomes visible at its `offered_wall`. Nothing is dropped: queues that
+together outgrow their capacity overflow, and the trial ends there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROW_BYTES = 64  # computed columns of one queued row; the others are slices of t
 
 
 def fitting_rows(max_memory_mb: int) -> int:
-    """Rows that all queues together may keep; the other half of the memory is the stream's."""
+    """Rows that all queues together may keep, in half of the memory; the other half is the stream's."""
     return max_memory_mb * 2**20 // 2 // ROW_BYTES
 
 
@@ -52,9 +52,9 @@ class Queues:
     """The queues of one driver process, thread-safe.
 
     capacity_rows: most rows offered and not planned, over all queues. memory_rows: most rows offered and not committed.
-    Beyond either, the trial ends by overflow. hold: a closed loop instead, to measure what a batch costs: at most so
-    many rows wait, and the rest of the stream is held back. shares: of these rows, that each partition has; by default
-    they are equal.
+    Beyond either, an open loop ends by overflow. hold: a closed loop, to measure what a batch costs: at most so many
+    rows wait, and the rest of the stream is held back. shares: the part of these rows that each partition has; by
+    default they are equal.
     """
 
     def __init__(

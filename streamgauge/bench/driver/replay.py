@@ -1,9 +1,8 @@
 """Holds a stream artifact in memory, and replays it endlessly as record batches with wall-clock columns.
 
 The replay loops: loop k has event and ingestion times shifted by k·(span + mean gap), seq continues, and ids are others
-(driver/ids.py). Event i of the
-(densified) stream goes to partition i mod P, or to that of its key as Kafka's Java client deals keys. So each partition
-keeps stream order, and is a table that is prepared once.
+(driver/ids.py). Event i of the (densified) stream goes to partition i mod P, or to that of its key as Kafka's Java
+client deals keys. So each partition keeps stream order, and is a table that is prepared once.
 
 `densify: k` puts k copies of each event side by side under salted keys: text keys get the suffix "#copy", whole-number
 keys become key·k + copy, seq becomes seq·k + copy.
@@ -170,7 +169,7 @@ class Replay:
         self.sequence_shift = int(stream.numbers("seq").max()) + 1
         self.latest = max(int(self.event_time.max()), int(self.loop.ingestion[-1]))
         self.passing = Passing(self.event_time, self.loop.shift)
-        #: of each event, in the order of the stream
+        #: true or false for each event, in the order of the stream
         self.out_of_order = self.event_time < np.maximum.accumulate(self.event_time)
         self._dealt: dict[int, Ints] = {}  # by the number of partitions
         self._parts: dict[tuple[int, int], pa.Table] = {}
@@ -232,7 +231,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Before:
-    """The end of what feeds of other streams have offered: times and numbers of the next feed lie beyond."""
+    """Numbers that a feed adds to its own, so that they lie beyond those of the feeds of other streams before it."""
 
     shift: int = 0  # of event and ingestion time, ticks
     seq: int = 0
@@ -240,7 +239,7 @@ class Before:
 
     @classmethod
     def of(cls, partitions: Sequence[Before]) -> Before:
-        """Returns the end of the feeds of all partitions together."""
+        """Returns the largest numbers of all partitions."""
         return cls(
             max(one.shift for one in partitions),
             max(one.seq for one in partitions),
@@ -283,7 +282,7 @@ class Feed:
         return self._before.shift + self._replay.latest + (self.loops(self.position) - 1) * self._replay.loop.shift
 
     def before(self, replay: Replay, first: int) -> Before:
-        """Returns the end of this feed for one that follows with that stream, no time of which is below `first`."""
+        """Returns what a feed of that stream adds after this one; no time of it is below `first`, in ticks."""
         loops, earliest = self.loops(self.position), min(int(replay.event_time.min()), int(replay.loop.ingestion[0]))
         seq = self._before.seq + loops * self._replay.sequence_shift
         return Before(first - earliest, seq, self._before.loops + loops)

@@ -117,7 +117,7 @@ class Body(Request):
 
     @model_validator(mode="after")
     def _of_these_rows(self) -> Self:
-        """A row has at most one latency of each kind, and is emitted when it was emitted."""
+        """Checks for at most one latency of each kind a row, and for a mean emission between first and last."""
         walls, mean = self.emitted_wall_ns, self.emitted_mean_wall_ns
         both = {"event_latency": self.event_latency, "processing_latency": self.processing_latency}
         for name, latencies in both.items():

@@ -10,7 +10,7 @@ from streamgauge.config import Offered
 
 
 class Sent(TypedDict):
-    """Parts of a stream that drivers send, and how they part it.
+    """Columns of a stream that drivers send, and how they deal its rows to partitions.
 
     line: the original line, too. salted: the key columns of `densify`. partition_by: column that decides the partition.
     """
@@ -27,7 +27,7 @@ class Serving(Offered):
 
     stream: SHA-256 of its rows, as its manifest says. columns: names with their types; None for all. max_memory_mb: of
     this process; it decides which prefix of a large stream is replayed. share: "i/n" for process i of n.
-    partition_by: column whose values decide the partition; None for turns.
+    partition_by: column whose values decide the partition; None: events go to the partitions in turn.
     """
 
     stream: str = ""

@@ -81,7 +81,7 @@ class NotStruck(UserError):
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the machine's CPUs: the time of so many of them or, if it is whole, so many CPUs."""
+    """A part of the machine's CPUs: the time of so many of them or, if `whole`, so many CPUs."""
 
     cpus: float
     whole: bool = False
@@ -174,14 +174,14 @@ class Adapter(ABC):
         return True
 
     def strike(self, fault: Fault) -> None:
-        """Kills the process that the fault `kill` or `restart` is about, if `capabilities` declare that fault.
+        """Kills the process that the fault `kill` or `restart` is about, or cuts what `cuts_itself` says.
 
-        Raises UserError, one line, if it cannot.
+        Asked only for a fault that `capabilities` declare. Raises UserError, one line, if it cannot.
         """
         raise NotImplementedError(f"{type(self).__name__} kills nothing, but was asked for {fault}")
 
     def resume(self) -> None:
-        """Starts it again after the fault `kill`, and goes on with its trial from what it keeps, such as checkpoints.
+        """Starts it again after `kill`, or mends after `cut`; goes on with its trial from what it keeps.
 
         Raises UserError, one line, if it does not come up.
         """
@@ -233,7 +233,7 @@ def make_system(system: System, work: Path) -> Adapter:
 
 
 def rules_of(system: Adapter, spec: Spec) -> Rules:
-    """The late rules that an adapter declares for a query. Raises UserError for what are none."""
+    """The late rules that an adapter declares for a query. Raises UserError if it declares none that fit the query."""
     from pydantic import ValidationError
 
     from streamgauge.bench.driver.figures import first_mistake

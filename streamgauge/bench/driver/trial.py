@@ -11,7 +11,7 @@ from streamgauge.bench.driver.trial_request import TrialRequest
 
 
 def run_trial(system: Adapter, fleet: Drivers, request: TrialRequest) -> TrialRun:
-    """Runs one open-loop trial of a started system. Raises UserError for a bad rate or time only."""
+    """Runs one open-loop trial of a started system. Raises UserError for a bad rate, time, workload or late rule."""
     check_rate(request.rate)
     check_seconds(request.seconds)
     talk = Conversation(system, fleet, request)

@@ -17,7 +17,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.processes import guard_folder
 
 _NAME = "streamgauge"
-#: within this time a quota is granted anew: as containers have it
+#: time after which a quota is granted anew, as in containers
 PERIOD_US = 100_000
 #: seconds after which a group that is to be removed is left to a later session
 REMOVE_S = 2.0

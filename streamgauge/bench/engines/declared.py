@@ -10,7 +10,7 @@ from streamgauge.records.rules import EngineRules
 
 
 def late_rules() -> tuple[EngineRules, ...]:
-    """Returns the rules of the built-in engines, then of registered ones. Raises UserError for what are none."""
+    """Returns the rules of the built-in engines, then of registered ones. Raises UserError for any that is no rule."""
     rules = []
     for engine in ENGINES.names():
         where, place = f"engines.{engine}", settings_of(engine).adapter

@@ -18,7 +18,7 @@ from streamgauge.base.processes import Leader, detached, members
 from streamgauge.bench.engines.account import Account, Reading, read
 from streamgauge.bench.engines.cgroup import REMOVE_S, Group, Quota
 
-#: between looks; less often with a control group, where only memory is sampled
+#: between looks; less often with a control group, which counts CPU time by itself
 GROUP_LOOK_SECONDS, LOOK_SECONDS = 0.5, 0.25
 #: no process of the session reaps an orphan, so its end must be seen; used only while there is one
 ORPHAN_LOOK_SECONDS = 0.02
@@ -142,6 +142,7 @@ class Session:
             helper.wait()
 
     def kill(self, part: str) -> None:
+        """Kills the processes whose command line contains this text."""
         for process in self.processes():
             with suppress(psutil.Error):
                 if part in " ".join(process.cmdline()):

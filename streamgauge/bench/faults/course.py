@@ -27,9 +27,10 @@ def course(
     stays_s: float = STAYS_S,
     away_s: float = 0.0,
 ) -> Course:
-    """Reads it from the samples at hand-overs of rows, and from those by the clock; both are in the order of time.
+    """Reads the course from the samples at hand-overs of rows and from those by the clock, both in order of time.
 
-    away_s: what was taken before that instant, was taken by a query that had yet to stop.
+    bound_s: the age within which the query is back, if it stays so for stays_s. away_s: what was taken before that
+    instant was taken by a query that had yet to stop.
     """
     after = [one for one in taking(looks(hand_overs)) if one[0] > max(struck_s, away_s)]
     watched = [one for one in looks(clock) if one[0] > struck_s]

@@ -19,7 +19,7 @@ class Link:
     """A link to one driver process on this host: `with Link(endpoint) as link: … link.endpoint`."""
 
     def __init__(self, target: Endpoint, away_s: float = 0.0) -> None:
-        """away_s: it will be cut for so long, and whoever uses it is more patient by that."""
+        """away_s: for so long the link will be cut, and whoever uses it waits longer by that."""
         self._target, self._port = replace(target, patience_s=target.patience_s + away_s), 0
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()

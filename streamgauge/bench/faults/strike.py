@@ -99,7 +99,7 @@ class Strike:
         elif self.fault != "restart" and not self._cuts_link:
             system.resume()
         if self.fault in ("kill", "rescale"):
-            system.pin()  # the process that ran before had no more CPUs
+            system.pin()  # the new process shall have no more CPUs than the one before
         self.resumed_s = now()
 
 

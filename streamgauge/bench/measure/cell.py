@@ -70,7 +70,7 @@ class ReadyCell:
         self._ids = named_ids(plan.replay, self.settings, fleet.columns)
         self._warm_up_s: float | None = None  # length of the warm-up, where it is not the search's
         self._cold: str | None = None  # why the last warm-up failed
-        self.paused = False  # the system waits: nothing of it runs
+        self.paused = False  # the system has ended its batch and waits
 
     def turn_to(self, cell: Cell) -> None:
         """Measures that cell from now on; the process and, in a closed loop, its query go on."""
@@ -124,7 +124,7 @@ class ReadyCell:
 
         A system that does not run is started and warmed up first; one that failed is replaced for the next trial.
         behind_s: age of the backlog at the start, seconds. until: ends it once that is true of what was seen so far.
-        look: looks at it, such as to strike it. through: yields the endpoints that the system is given.
+        look: is called several times a second, and may strike the system. through: yields the system's endpoints.
         """
         with metrics.step(self.cell.name):
             cold = self._warmed(token) if self._system is None or self._cold else None
@@ -258,7 +258,7 @@ class ReadyCell:
     def _request(
         self, token: int, rate: float, seconds: float = LONGEST_LADDER_S, behind_s: float = 0.0
     ) -> TrialRequest:
-        """Requests the next run, in a fresh directory; of one that begins behind, as much may be left at its end."""
+        """Requests the next run, in a fresh directory; one that begins behind may take as long to drain."""
         self._runs += 1
         shutil.rmtree(self._run_directory, ignore_errors=True)
         self._run_directory.mkdir(parents=True)

@@ -168,7 +168,7 @@ class Searcher:
         return (last.window.held_rows, last.window.purpose) == (step.rows, step.purpose)
 
     def _yard(self, step: Hold) -> float | None:
-        """The machine's speed while the system waits; None in a warm-up, which it would disturb."""
+        """The machine's speed while the system waits; None but for the ladder: it would disturb warm-ups and blocks."""
         if step.purpose != "ladder":
             self._last_speed = None
             return None

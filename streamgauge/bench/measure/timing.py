@@ -17,7 +17,7 @@ from streamgauge.config import RELEASE_CATCHUP, RELEASE_RATE, Benchmark, Release
 FAR_BYTES = 20e9
 BYTES_PER_NEXMARK_EVENT = 250
 _NEXMARK_QUERIES = 24
-#: of a task, the one after a failure included
+#: tries of a task, the one after a failure included
 _TRIES = 2
 #: states of a stage of which nothing is left
 ENDED = ("done", "failed", "skipped")
@@ -165,7 +165,7 @@ def run_timeout_seconds(benchmark: Benchmark, *, nightly: bool = False) -> float
 
 
 def release_timeout_seconds(benchmark: Benchmark) -> float:
-    """The same for the DAG of a release check."""
+    """The seconds after which the DAG of a release check counts as hung."""
     few = BY_NAME["ingest"], BY_NAME["generate"]
     tasks = sum(timeout_seconds(stage, benchmark) * len(scopes_of(benchmark, stage.scope)) for stage in few)
     return _TRIES * (tasks + timeout_seconds(RELEASE, benchmark)) + benchmark.timeouts.least.seconds

@@ -70,7 +70,5 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _memory_bytes(held: float) -> float:
-    """Most memory that a system may have which holds so much now: what is available besides, but not above the limit
-    of this process's control group.
-    """
+    """Most memory that a system may have: what it holds and what is available, up to this control group's limit."""
     return min(held + psutil.virtual_memory().available, memory_limit() or math.inf)

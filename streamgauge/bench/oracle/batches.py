@@ -57,9 +57,9 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
 
 
 def late_reported(figures: SystemFigures, reports: Reports) -> int | None:
-    """Late drops by the engine's own account: records of its micro-batches, its reports, or its own counter.
+    """Sum of the late drops in the engine's own account: records of its micro-batches, its reports, its own counter.
 
-    None if it has not counted those of a micro-batch, or if `late_dropped`, the counter, is None: it has lost it.
+    None if a micro-batch has no count, or if the counter, `late_dropped`, is None: the engine has lost it.
     """
     batches = figures.get("batches") or ()
     if figures.get("late_dropped", 0) is None or any("dropped" not in batch for batch in batches):

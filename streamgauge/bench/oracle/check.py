@@ -1,6 +1,6 @@
 """Checks the output of a trial against DuckDB's answer on the same events.
 
-Of the engine's own account, only the rows that each micro-batch took are trusted.
+Of the engine's own account, only the rows that each micro-batch took are trusted, and watermarks that no row implies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds how a job's answers differ from the right ones: how many, an example side by side, and the likely cause.
 
-It reads the tables of `own_sql.Answers`: expected, firsts (the job's answers without copies), of_sentinel and offered.
+It reads the tables of `own_sql.Answers`: expected, firsts (the job's answers without copies), marks and offered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streamgauge.bench.oracle.locked import limited, quoted
 
 Kind = Literal["missing", "with other values", "in excess"]
 Cause = Literal["warm-up", "updates", "sentinel", "late", "last"]
-#: what may have happened, where all differences look like it
+#: what may have happened, by the signs that `Comparison` looks for
 CAUSES: dict[Cause, str] = {
     "warm-up": "the job answered what came before the trial and nothing of the trial: does it remember ids that "
     "replay.ids does not name?",
@@ -58,7 +58,7 @@ class Differences:
 
 
 class Comparison:
-    """A comparison of the answers. kinds: types of their columns."""
+    """A comparison of the answers. kinds: types of their columns; key: columns by which answers are paired."""
 
     def __init__(self, base: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], key: Sequence[str]) -> None:
         self._base, self._kinds, self._key = base, kinds, key
@@ -128,7 +128,7 @@ class Comparison:
         )
 
     def _late(self, sql: str) -> bool:
-        """True if all that is missing has a late event among its own, as not all answers have."""
+        """True if each missing answer has a late event, not each expected one has, and each excess one has its pair."""
         with limited(self._base, sql):
             self._base.execute(f"create or replace table of_late as {sql}")
         same = _same("e", "a", self._key)

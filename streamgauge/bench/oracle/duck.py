@@ -1,4 +1,4 @@
-"""Answers every query with DuckDB, without Spark; the SQL is in one file beside each query.
+"""Answers every query with DuckDB, without Spark; the SQL is in the file of the query's question (workloads/).
 
 This module makes the tables that the SQL reads. Nexmark queries have person, auction and bid. Others have `events`
 with seq, at_us and, where the workload names them, key, value, number (the value as it is summed) and marked; a query

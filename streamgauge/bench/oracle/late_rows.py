@@ -1,7 +1,7 @@
 """Computes which rows a watermark rightly dropped in a trial, from the rows and the batches that took them. Pure.
 
 Micro-batch n drops the rows that are late by the watermark with which batch n − 1 closed its windows, or by its own, as
-the engine declares (`Pace.behind`). Before the first batch it is the one with which the engine begins
+the engine declares (`Pace.behind`). Before the first batch the watermark is the one with which the engine begins
 (`Rules.begins_ms`). What is late depends on the rules: see `streams.lateness.late`.
 """
 
@@ -58,7 +58,7 @@ class Kept:
 @dataclass(frozen=True)
 class Expectation:
     parts: tuple[Kept, ...]  # the answer is the union of theirs
-    late: int  # drops, once for each window and each frame, in what the engine counts: rows or groups
+    late: int  # drops in what the engine counts: rows or groups, for each window and frame, or events in no window
     wrong_watermark: str | None  # one line on the first logged watermark that the rows do not imply
     watermarks_checked: bool
     late_events: int = 0  # events in no window at all, whatever the engine counts
@@ -148,7 +148,7 @@ def own_key_watermarks_us(rows: pa.Table, spec: Spec, rules: Rules) -> Ints:
 
 
 def touches_no_open_session(rows: pa.Table, read: Mask, watermarks_us: Ints, spec: Spec) -> Mask:
-    """See sessions.left_out. Raises Unknowable if the answer depends on the order of events in several queues."""
+    """Marks rows by sessions.left_out. Raises Unknowable if it depends on the order of events in several queues."""
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     late_alone = event_ts + spec.window_us <= watermarks_us
     if len(pc.unique(rows["partition"])) > 1 and (late_alone & read).any():

@@ -35,7 +35,7 @@ def locked(scratch: str | None = None) -> duckdb.DuckDBPyConnection:
 def limited(base: duckdb.DuckDBPyConnection, sql: str, seconds: float | None = None) -> Iterator[None]:
     """Refuses SQL that is not one query, and ends what the block asks when it takes too long or too much memory.
 
-    Raises UserError, one line with the first of the database's message.
+    Raises UserError with the first line of the database's message.
     """
     with _one_line():
         kinds = [statement.type for statement in base.extract_statements(sql)]

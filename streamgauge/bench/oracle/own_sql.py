@@ -30,7 +30,7 @@ _OURS = f"sentinel, {EARLIER}, {PARTITION}"
 _SHOWN = 120
 _LOOK_S = 5.0
 _ORDER = "order by offered_wall, seq rows between unbounded preceding and current row"
-#: the table `events` without its declared columns, and DuckDB's names of their types
+#: the table `events` without its declared columns
 OFFERED = (
     "0::bigint as seq",
     "0::bigint as event_time",
@@ -38,7 +38,7 @@ OFFERED = (
     "0::bigint as event_wall",
     "0::bigint as offered_wall",
 )
-_SQL_TYPES = {"string": "varchar", "int64": "bigint", "float64": "double"}
+_SQL_TYPES = {"string": "varchar", "int64": "bigint", "float64": "double"}  # DuckDB's names, for declared columns
 
 
 @dataclass

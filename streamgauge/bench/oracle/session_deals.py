@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints
 
-Session = tuple[int, int, int]  # start and end in us, and the number of its first part
+Session = tuple[int, int, int]  # start and end in µs, and the number of its last part, which is the root of the others
 
 
 def deals(keys: pa.ChunkedArray, event_us: Ints, batch: Ints, late_us: Ints, gap_us: int) -> Ints:
-    """Returns the number of each taken event's deal; 0 for all unless sessions overlap.
+    """Returns the number of each taken event's deal; 0 for all unless sessions touch.
 
     batch: the micro-batch that took each event; late_us: the watermark with which sessions had ended before it, µs.
     """

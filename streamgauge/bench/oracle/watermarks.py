@@ -38,8 +38,8 @@ def recomputed(rows: pa.Table, taken: Sequence[Ints], logs: Sequence[BatchLog], 
     """Recomputes the watermarks of the logs, and compares.
 
     rows: without sentinels, with partition; taken: for each frame, the number of the batch that took each row.
-    After a sentinel the logged watermark is accepted if all rows are late by it. Where the query's watermark follows
-    another clock, all logged ones are accepted unchecked.
+    After a sentinel the logged watermark is accepted if all rows are late by it. Where no operator loses an event, all
+    logged ones are accepted, and count as unchecked if there are any: they follow another clock.
     """
     ordered = sorted(logs, key=lambda log: log.batch_id)
     if rules.kind == "never":
@@ -84,7 +84,7 @@ def _of_frame(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: in
 
 
 def _of_each_queue(rows: pa.Table, batches: Ints, logs: Sequence[BatchLog], frame: int, rules: Rules) -> Ints:
-    """The least of what `_of_frame` finds for each queue by itself; the begin as long as one has brought no row."""
+    """The least of what `_of_frame` finds for each queue by itself; `begins_ms` as long as one has brought no row."""
     queues = rows["partition"].to_numpy()
     of_queues = []
     for queue in sorted({queue for log in logs for queue in log.ends[frame]}):

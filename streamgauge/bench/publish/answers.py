@@ -154,7 +154,7 @@ def _offered(folder: Path, queues: int) -> pa.Table:
 
 
 def without_lost(rows: pa.Table, rules: Rules) -> pa.Table:
-    """The offered rows that no partition's own stream time has overtaken, by rules of tumbling windows."""
+    """The offered rows without those that the job drops by these rules, for which each partition has its own time."""
     partition, event_us = (ints(rows.column(name).combine_chunks()) for name in (PARTITION, "event_ts"))
     lost = np.zeros(rows.num_rows, bool)
     for number in np.unique(partition):

@@ -1,7 +1,7 @@
 """The process that takes the events of a trial by the wire and produces them to a topic, one partition for each queue.
 
 The n-th row of a queue is the n-th record that this process appends to its partition, behind those of a warm-up.
-Imports little, as each trial starts it anew.
+This module imports little, as each trial starts it anew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from streamgauge.streams.kafka.records import Form, Record
 READ_ROWS, READ_S = 5_000, 0.05
 FEW_ROWS, PAUSE_S = 500, 0.008
 TELL_S = 0.1
-#: how often a sentinel is repeated
+#: how often, and after how many seconds each, a sentinel is repeated
 WAKES, WAKE_S = 3, 0.7
 #: of so many records one tells when the broker appended it
 EVERY = 8
@@ -107,7 +107,7 @@ class LinkFigures(TypedDict, total=False):
     latest: list[int]  # latest event time in ticks, and largest seq
     filled_s: float | None  # until the backlog of the start was handed on
     slip: Counts
-    clock_offset_ns: tuple[int, int] | None
+    clock_offset_ns: tuple[int, int] | None  # this process's clock − the broker's, and its error bound
     cpu_seconds: float
     starved_share: float  # of looks at which the job waited for its link
 

@@ -86,7 +86,7 @@ class Begin:
 def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps, first: int | None = None) -> Begin | None:
     """Reads the kept rows, whose ids are those of the stream; None if there are none.
 
-    first: the time in ticks before which no row may be moved, even if none can be.
+    first: the time in ticks before which no row may be moved, even if that leaves no pass.
     """
     tables = []
     for number in range(queues):
@@ -158,7 +158,7 @@ class Warming:
         return list(map(int, self._base))
 
     def run(self, file: Path, committed: Callable[[], int], over: Callable[[float], bool], longest_s: float) -> bool:
-        """Returns once the job has taken all that was published; False if it has not, or if `over` became true.
+        """Returns True once the job has taken all that was published, False if the time or `over` ends it before.
 
         file: takes the rows that were published, as the oracle reads them. committed: rows that the job has taken.
         over: sleeps, and tells whether to give up.

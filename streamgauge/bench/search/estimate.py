@@ -259,7 +259,7 @@ def _spread(one: _Fit, windows: int, limit: Callable[[BatchCost], tuple[float, C
     """Half the width of the interval of the logarithm of the rate: the delta method, t for the few windows."""
     low = limit(one.cost)[0]
     if not math.isfinite(low):
-        return 0.0  # no growth was seen yet
+        return 0.0  # batches have not grown with their rows yet
     norm = _norm(one.jacobian)
     scaled = one.jacobian / norm
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True) * one.scale / np.outer(norm, norm)
@@ -294,8 +294,9 @@ def _carried(points: Sequence[Point], allowed_age_s: float, taus: Sequence[float
 
 
 def _hiccups(points: Sequence[Point]) -> tuple[float, float]:
-    """(What hiccups add to the time of all batches, relative; its standard error). They are pooled over all windows:
-    a window holds too few batches to tell how often they come.
+    """Returns (the part by which hiccups lengthen all batches; its standard error), pooled over all windows.
+
+    A window holds too few batches to tell how often they come.
     """
     spent = sum(p.seconds * p.count for p in points)
     late = [seconds for p in points for seconds in p.hiccup_s]

@@ -17,8 +17,8 @@ from streamgauge.bench.search.steps import LEAST_BATCHES, Hold
 from streamgauge.config import Search
 from streamgauge.records.measurement import Limits, Measurement, Window
 
-#: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and large ones, whose
-#: rows take other paths through the engine
+#: rows held while a process warms up, in turns: small batches, whose batch cost is compiled last, and batches so many
+#: times as large, whose rows take other paths through the engine
 WARM_UP_ROWS, _LARGER = 20_000, 10
 #: seconds of one window of the warm-up
 _ROUND_S = 5.0

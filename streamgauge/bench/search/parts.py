@@ -68,7 +68,7 @@ def measure_parts(
 
     whole: the estimate of the search. in_proportion: it is that of the largest part, and of the same process. Otherwise
     nothing but its rate is expected of the others, and a process that does not start leaves its point without one.
-    Raises Outage if one left no point with an estimate: it is worth a retry.
+    Raises Outage, which is worth a retry, if there was one and no point has an estimate.
     """
     same = whole if in_proportion else None
     points: list[Point] = []

@@ -31,7 +31,7 @@ _EACH = 2
 #: where the allowed age is the limit, a batch of a block is this part of the one at which it lies: rows cost more than
 #: the batch does, the fit knows how their cost grows, and a larger batch would take the time of more blocks
 _PART = 0.25
-#: length of a window of a block in those of a rung: each change of stream takes as long as a short window
+#: length of a block's window, in windows of a rung: each change of stream takes as long as a short window
 _LONG = 2
 #: the phases of a process in their order; blocks follow the ladder
 _PHASES: dict[Purpose, int] = {"compile": 0, "warm-up": 1, "ladder": 2, "pair": 3, "below": 4, "above": 4}
@@ -48,7 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Turn:
-    """The next step of all: it is of that cell."""
+    """The next step of all cells, with the number of the cell to which it belongs."""
 
     cell: int
     step: Hold | Recover

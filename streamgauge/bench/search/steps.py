@@ -29,7 +29,7 @@ class Hold:
     block: int = 0  # which block of the process a window of purpose pair belongs to
 
     def enough(self, batches: Sequence[Batch]) -> bool:
-        """True once the window has lasted long enough and the error of its mean is small enough."""
+        """True once least_s have passed and the error of the mean is small enough, or once most_s have passed."""
         seconds = sum(batch.seconds for batch in batches)
         if len(batches) < self.least_batches or seconds < self.least_s:
             return False

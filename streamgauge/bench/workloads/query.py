@@ -90,5 +90,5 @@ class Query:
         return self.code[engine]
 
     def counts(self, value: str | None) -> bool:
-        """True if it calculates with the value, which must then be a number."""
+        """True if the query calculates with the value, which must then be a number."""
         return value is not None and "value" in self.needs and "mark" not in self.needs

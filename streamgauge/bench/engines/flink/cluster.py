@@ -33,7 +33,7 @@ _HEAP = {
     "collections": "Status.JVM.GarbageCollector.All.Count",
 }
 Json = dict[str, Any]
-#: starts both, and the task manager again whenever it dies, as a resource manager would
+#: starts both managers, and the task manager again whenever it dies, as a resource manager would
 _SCRIPT = """
 "$FLINK_HOME/bin/jobmanager.sh" start-foreground > jobmanager.log 2>&1 &
 while :; do "$FLINK_HOME/bin/taskmanager.sh" start-foreground >> taskmanager.log 2>&1; done &

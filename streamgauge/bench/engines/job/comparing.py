@@ -32,7 +32,7 @@ STREAMS = EngineRules(
 def compared(
     wanted: JobAnswer, decoder: Decoder, trial: Trial, topic: Topic, link: LinkFigures, rules: Rules | None = None
 ) -> JobFigures:
-    """Compares, and reports the latencies; returns the figures. Raises UserError for answers that cannot be used.
+    """Compares the answers and reports their latencies; returns figures. Raises UserError for unusable answers.
 
     rules: by which the job drops events, where they are declared.
     """

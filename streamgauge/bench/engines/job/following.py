@@ -21,9 +21,9 @@ from streamgauge.bench.publish.warming import Warming
 LOOK_S = 0.05
 #: a broker may be away for so long before the trial is given up
 AWAY_S = 5.0
-#: beyond the time that it is meant to take
+#: how much longer than meant the warm-up may take
 WARM_S = 60.0
-#: a job has committed its first row so long after its start, and so long after the row was there
+#: a job commits its first row within so long of its start, or of the row's coming if that ends later
 FIRST_S, GIVEN_S = 50.0, 15.0
 #: in a closed loop, the time without a commit after which the job is given one more row in each look
 IDLE_S = 0.25
@@ -60,7 +60,7 @@ class Starving:
     taken: deque[int] = field(default_factory=lambda: deque([0], maxlen=5))
 
     def look(self, offered: int, published: int, planned: int) -> None:
-        # what the job takes between two looks
+        # what the job has taken in the last five looks
         step = max(1, planned - self.taken[0])
         self.taken.append(planned)
         starved = planned > 0 and published - planned < step < offered - published

@@ -174,7 +174,7 @@ class JobSystem(InSession):
         super().pin()
 
     def strike(self, fault: Fault) -> None:
-        """Brings it about as the settings declare; else kills all processes of the command."""
+        """Brings the fault about as the settings declare; a kill also kills all processes of the command."""
         if self._job is not None:
             self._job.strike(fault)
 

@@ -78,7 +78,7 @@ class Job:
 
     @property
     def goes_on(self) -> bool:
-        """True if it may take part in the next trial; one that was rescaled is another one, and one may be cut."""
+        """True if the job may take part in the next trial: it was not rescaled, and its network is not cut."""
         is_same = not self.struck & {"rescale", "cut"}
         return self.system.started == "once" and self.command.exit_code() is None and is_same
 
@@ -116,7 +116,7 @@ class Job:
             command.end()
 
     def sign(self, progress: Progress) -> Callable[[], bool]:
-        """Returns the sign that it waits for rows."""
+        """Returns a function that tells whether the job waits for rows."""
         ready, since, command = self.system.ready, time.monotonic(), self.command
         if ready is None:
             return progress.begun

@@ -139,7 +139,7 @@ class KnownSystem(Adapter):
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix(".new")
         new.write_text(str(self._wired.parallelism if share is None else share.cpus))
-        new.replace(file)  # it reads it before each batch
+        new.replace(file)  # at once, as the process reads the file before each batch
 
     def strike(self, fault: Fault) -> None:  # noqa: ARG002 it has no worker
         """Kills the process of the trial."""

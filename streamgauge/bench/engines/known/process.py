@@ -49,7 +49,7 @@ class Wired:
     leak_bytes_per_s: int = 0
     worked_s: float = 0.0  # how long it has worked in earlier trials
     parallelism: int = 1  # number of CPUs on which it works
-    cpus_file: str = ""  # tells on how many others, if there is one
+    cpus_file: str = ""  # file with another number, once there is one
     commits_answered: bool = False  # it commits rows once it has reported them, not once it has taken them
     report_s: float = 0.5  # time between two reports
     reconnect_s: float = 0.0  # for so long it tries to reach a driver that is away

@@ -1,8 +1,8 @@
 """The system under test as a spark-submit application: one warm session, a new query for each trial.
 
 The adapter (`spark_system.py`) sends commands as JSON lines on a loopback connection; each is answered by one line. The
-application ends by itself when that connection closes. It needs only the standard library, PySpark, pyarrow and numpy,
-so that it runs in another Spark's environment.
+application ends by itself when that connection closes. It needs only the standard library, PySpark, pyarrow, numpy and
+pydantic, so that it runs in another Spark's environment.
 """
 
 from __future__ import annotations

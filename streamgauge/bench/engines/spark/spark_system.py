@@ -119,7 +119,7 @@ class SparkSystem(InSession):
     def begin_trial(self, setup: TrialSetup) -> None:
         """Starts the trial's query; once a query has begun, a later failure to begin invalidates its own trial only.
 
-        Raises UserError if no query of this system has begun yet.
+        Raises UserError for a query that the system does not take, or if none of its queries has begun yet.
         """
         spec = Spec.of(setup.workload, setup.columns, whole=True)
         try:

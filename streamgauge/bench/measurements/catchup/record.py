@@ -147,5 +147,5 @@ _UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
 
 
 def _short(value: float) -> str:
-    """Two digits at least, and no exponent."""
+    """Two digits at most below 10, whole numbers from there on."""
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

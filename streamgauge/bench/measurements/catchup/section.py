@@ -11,7 +11,7 @@ from streamgauge.bench.measurements import LONGEST, Pace, RatedSection
 if TYPE_CHECKING:
     from streamgauge.config import Benchmark
 
-#: it is live for good after so many seconds more than the allowed age
+#: a system is live for good if it was seen so for so many seconds; a repeat ends after these and the allowed age
 STAYS_S = 5.0
 
 
@@ -45,7 +45,7 @@ class Catchup(RatedSection):
         return pace.start_s + self.repeats * (pace.warm_s(benchmark) + self.until_live_s(benchmark, pace))
 
     def until_live_s(self, benchmark: Benchmark, pace: Pace) -> float:
-        """Estimates the seconds of one repeat. A system whose rate is named is taken for one that carries twice it."""
+        """Estimates the seconds of one repeat. A system is taken to carry twice the rate that the file names."""
         fraction = self.fraction if self.rate is None else 0.5
         most_s = self.most_s if pace == LONGEST else min(self.most_s, self.behind_s * fraction / (1 - fraction))
         return most_s + benchmark.search.max_age.seconds + STAYS_S

@@ -74,7 +74,7 @@ def repeated(bench: ReadyCell, section: Catchup, rate: float, token: int) -> tup
 
 
 def is_over(so_far: TrialObservation, bound_s: float) -> bool:
-    """True once the system has been live for longer than the allowed age."""
+    """True once the system has been live for the allowed age and STAYS_S more."""
     if not so_far.clock or so_far.clock[-1].age_s > bound_s:
         return False  # at once: a long backlog is asked for often
     return live_since(looks(so_far.samples), looks(so_far.clock), bound_s, bound_s + STAYS_S) is not None
@@ -169,7 +169,7 @@ def told_until(details: Details, vitals: Vitals, live_s: float | None) -> dict[s
 
 
 def keep(cell_run: CellRun, run: CatchupRun) -> None:
-    """Keeps the figures for index and nights; of each, lower is better but of the events/s."""
+    """Keeps the figures for index and nights; lower is better, but for the events/s."""
     needs, hour = run.hour, None
     if needs.seconds is not None:
         hour = Spread(value=needs.seconds, low=needs.low, high=needs.high, samples=len(run.valid))

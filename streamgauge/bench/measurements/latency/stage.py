@@ -194,7 +194,7 @@ def cpu_of(measured: TrialResult) -> Cpu:
 
 
 def cpu_between(track: Sequence[tuple[float, float]], seen: TrialObservation) -> float | None:
-    """CPU-µs per event between the first and the last hand-over; None if they are few or cover less than half of it.
+    """CPU-µs per event from the first to the last hand-over; None if they are few or span less than half of the trial.
 
     track: (seconds since the start, CPU seconds), ascending. A hand-over that is a commit counts the rows of the one
     before it. That is the same for the first and the last, as long as the system is busy and commits regularly.

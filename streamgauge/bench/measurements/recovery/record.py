@@ -130,7 +130,7 @@ class Suffered(Part):
 
     @property
     def least(self) -> str:
-        """Words before these two numbers where they may be larger: an answer that is lost hides one that is doubled."""
+        """Words before `lost` and `doubled` where they may be larger: a lost answer hides a doubled one."""
         return "" if all(one.by_key for one in self.wrong) else "at least "
 
     @property

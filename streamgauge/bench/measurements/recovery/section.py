@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamgauge.config.systems import System
 
 Kind = Literal["kill", "restart", "cut", "rescale"]
-#: within these parts of a trial its fault comes
+#: parts of a trial between which its fault comes
 EARLIEST, LATEST = 1 / 6, 1 / 3
 #: the shortest interval of checkpoints
 LEAST_S = 0.1

@@ -107,7 +107,7 @@ def struck(
 
 
 def is_over(strike: Strike, bound_s: float, so_far: TrialObservation) -> bool:
-    """True once the system has been back for longer than the allowed age."""
+    """True once the system has been back for the allowed age and STAYS_S more."""
     if strike.resumed_s is None:
         return False
     struck_s, stays_s = strike.struck_s or 0.0, watched_s(bound_s)

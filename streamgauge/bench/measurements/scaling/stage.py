@@ -169,7 +169,8 @@ def _measured(
 ) -> tuple[list[Carried], Checked | None, dict[str, str]]:
     """Measures all points, and compares answers on one of them; returns versions of the system, too.
 
-    That is the smallest part, which has the least to spare, or the largest value, where most workers may go wrong.
+    Answers are compared on the smallest part, which has the least to spare, or the largest value, where most workers
+    may go wrong.
     """
     benchmark, at = cell_run.benchmark, section.setting or "CPUs"
     # without micro-batches, a batch has no cost

@@ -1,4 +1,4 @@
-"""The queries of the Nexmark suite: for each a row here, a file with the query, and one with the same question in SQL.
+"""The queries of the Nexmark suite: for each a row here, code in each engine's folder, and a file with its SQL.
 
 q0 to q12 are as in Apache Beam, q13 to q23 as in nexmark-flink, except where `differs` says otherwise. The SQL's tables
 are person, auction and bid, and those that oracle/duck.py makes. Their columns are those of schemas.NEXMARK, seq,

@@ -54,7 +54,7 @@ def place(spec: Spec) -> str:
 def run(frames: list[DataFrame], spec: Spec) -> DataFrame:
     """The result frame of a query over frames that each hold the whole stream.
 
-    A query knows its key and its value by these names alone, so that their own ones cannot clash with what it makes.
+    A query finds key and value under these two names, so that the source's names cannot clash with what it makes.
     """
     query, answer = find(spec.query), loaded(place(spec), f"query {spec.query}")
     named = {role: column for role, column in (("key", spec.key), ("value", spec.value)) if column is not None}
