@@ -104,7 +104,7 @@ def by_engine(
 def of_artifact(engines: Iterable[EngineRules], events: Artifact, asked: Asked) -> tuple[ByEngine, ...]:
     """Returns what the delay loses of an artifact with event times in stream order, under each engine's rules.
 
-    Sessions are counted over the whole stream at once; everything else row group by row group.
+    The whole stream is read at once if the rules of one engine are `by_key`, else row group by row group.
     """
     manifest, groups, given = events.read(EventsManifest), row_groups(events.files()), tuple(engines)
     partition = PARTITION if PARTITION in manifest.columns else None

@@ -153,7 +153,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Kept:
-    """The events that are kept: those whose times no region holds, but the rows."""
+    """The events that are kept: those whose times no region holds, without these rows."""
 
     regions: tuple[Region, ...] = ()
     rows: tuple[int, ...] = ()
@@ -180,7 +180,7 @@ class Count:
     events: int
     out_of_order: int
     delays: int  # sum of the delays of those out of order
-    longest: int  # the longest of these delays, which may be beyond 64 bits; 0 without any
+    longest: int  # the longest of these delays, which may not fit into int64; 0 without any
     falls: int  # adjacent pairs whose second time is earlier
     rises: int  # adjacent pairs whose second time is later
     ends: tuple[int, int] | None  # the first and the last time

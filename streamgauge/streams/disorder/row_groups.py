@@ -34,7 +34,7 @@ class RowGroup:
 
     @property
     def base_min(self) -> int:
-        """Lower bound of the running maximum within the row group."""
+        """Lower bound of the base within the row group."""
         return max(self.before, self.time_min)
 
     @property

@@ -218,7 +218,7 @@ def members_share(assignment: bytes) -> list[tuple[str, int]]:
 
 
 def ends(access: Access, topic: str, partitions: int) -> list[int]:
-    """The number of records that each partition of a topic has had. Raises UserError."""
+    """The offset that follows the last record of each partition of a topic. Raises UserError."""
     from confluent_kafka import Consumer, TopicPartition
 
     with broker_errors(access, f"the topic {topic} cannot be read"):
