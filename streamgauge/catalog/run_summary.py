@@ -104,7 +104,7 @@ def search_of(cell: Path) -> SearchAnswer:
 
 
 def comparisons(path: Path) -> list[Comparison]:
-    """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
+    """Returns the comparisons of the cells of a run that shared their processes, in the order of the cells' names."""
     searches = _searches(path)
     claims = {name: search.claim for name, search in searches.items() if search.claim}
     return [one.among(claims) for search in searches.values() for one in search.compared]
