@@ -69,6 +69,7 @@ NEXMARK_IDS = ("id", "seller", "auction", "bidder")
 
 
 def events_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
+    """Schema of `events`. columns: the declared ones, name -> key of COLUMN_TYPES."""
     extra = [ARRIVAL] if arrival else []
     extra += [pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()]
     return pa.schema([*EVENTS, *extra])
