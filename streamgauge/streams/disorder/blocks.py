@@ -186,9 +186,9 @@ class Count:
     ends: tuple[int, int] | None  # the first and the last time
     holders: tuple[tuple[int, int], ...]
     """(row of a record, number of late events before the next record) where they are many"""
-    lead: int  # number of late events before the first record; all events, where no one is a record
+    lead: int  # number of events before the first record; all events, where no one is a record
     last: int | None  # row of the last record
-    tail: int  # number of late events after the last record
+    tail: int  # number of events after the last record
 
     @classmethod
     def of(cls, times: Times, before: int, start: int, places: npt.NDArray[np.intp] | None, held: int) -> Count:

@@ -104,9 +104,9 @@ class _Look:
             self._add(group.kind, self._far_text(group, rows, before), group.own.events, rows, left=count)
 
     def _ahead(self) -> None:
-        """Tells of at most FEW events that make at least 0.1 % of all events late.
+        """Tells of at most FEW events that put at least 0.1 % of all events out of order.
 
-        Without them a third fewer are late, or the longest delay is at most a third. An event is ahead if it is later
+        Without them a third fewer are so, or the longest delay is at most a third. An event is ahead if it is later
         than the next 0.1 % of the events, and few of those before it are.
         """
         first = count = self._count

@@ -63,7 +63,7 @@ def _ahead(column: str, figures: Mapping[Name, Figures], whole: Profile, without
 
 
 def _hardly_any(left: Spread, whole: Profile) -> bool:
-    """Returns whether at most a tenth of the late events is left, or two thirds with a tenth of the median delay."""
+    """True if at most a tenth of the events out of order is left, or two thirds with a tenth of the median delay."""
     before = whole.out_of_order or 0
     if before - left.count < max(20, whole.events // 1000):
         return False

@@ -69,6 +69,7 @@ def total_rows(groups: Sequence[RowGroup]) -> int:
 
 
 def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
+    """Reads these columns of one or more row groups, in their order. Raises Damaged."""
     parts = []
     for group in groups:
         with reading_parquet(group.file):

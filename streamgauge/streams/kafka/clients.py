@@ -151,7 +151,7 @@ class Topics:
             self._admin.delete_topics([name])[name].result(TIMEOUT_S)
 
     def remove(self, names: Collection[str], groups: Collection[str] = ()) -> bool:
-        """Removes topics and consumer groups, as far as they are there; False if a topic may still be there."""
+        """Removes topics and groups, as far as they are there and may be removed; False if another try may help."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
