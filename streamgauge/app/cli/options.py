@@ -58,10 +58,7 @@ _OF_MODEL = re.compile(r"^(source(?:\.time|\.kafka)?|experiment\.delay(?:\.outag
 
 
 def named(message: str) -> str:
-    """Returns the message with options in place of keys.
-
-    Example: "check source.separator" -> "check --separator".
-    """
+    """Returns the message with options in place of keys, such as --separator in place of source.separator."""
     return _KEY.sub(lambda match: _OPTIONS[match[0]], _OF_MODEL.sub(r"\1.\2: ", message))
 
 

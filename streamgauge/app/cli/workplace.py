@@ -92,7 +92,7 @@ def pinned(source: config.Source) -> config.Source:
 def workers(name: str, master: str | None, store: Store, source: config.Source) -> Iterator[Workers]:
     """Yields processes of this command, or Spark's if a master is named or the source is large.
 
-    A signal that asks the command to end becomes one line and a KeyboardInterrupt.
+    A signal that asks the command to end interrupts the block, and raises Stopped.
     """
     from streamgauge.catalog import preflight
     from streamgauge.streams.text import splits
