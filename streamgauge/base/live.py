@@ -29,7 +29,7 @@ class Live:
     without another line. An empty state is not shown.
     """
 
-    #: those whose block runs, of which the last one is shown
+    #: the ones whose block runs; the last of them is shown
     _running: ClassVar[list[Live]] = []
 
     def __init__(self, state: Callable[[], str], out: TextIO, every_s: float = EVERY_S) -> None:

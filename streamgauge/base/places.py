@@ -216,7 +216,7 @@ def status(name: str | Path) -> Status:
 
 
 def small_text(path: Path, encoding: str = "utf-8", most_bytes: int = 64 << 20) -> str:
-    """Text of a small file on this machine. Raises OSError, also for a device, a pipe or a larger file.
+    """Text of a small file here. Raises OSError, also for a device, a pipe or a larger file, and UnicodeDecodeError.
 
     A pipe would wait for a writer, and /dev/zero has no end.
     """
