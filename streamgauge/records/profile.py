@@ -35,7 +35,7 @@ class Hint(Part):
 
     kind: HintKind
     text: str
-    lines: tuple[int, ...] = ()  # 1-based lines (rows of Parquet) of the first events that it is about
+    lines: tuple[int, ...] = ()  # 1-based lines (rows of Parquet), or a topic's offsets, of the first events
     files: tuple[str, ...] = ()  # the file of each line, where the source has several
     events: int  # number of events that it is about
     without: int | None = None  # events out of order without these and those of hints before, or if all were in place
