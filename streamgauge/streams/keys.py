@@ -59,7 +59,7 @@ def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
 def validation_key(store: Store, given: Sourced, experiment: Experiment, suites: Path) -> str:
     """Returns the key of the proof of a stream; suites: the folder of the expectations.
 
-    Raises UserError for an expectation of the user's own that cannot be read.
+    Raises UserError for a user's suite that is not there, and UnicodeDecodeError for one that is not UTF-8.
     """
     texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
     for file in given.source.expectations:

@@ -18,7 +18,7 @@ _UNITS = (
     (PS["s"], "second", "Seconds", "SECOND"),
     (PS["ms"], "millisecond", "Millis", ""),
 )
-#: by digits, the least number that needs more
+#: number of digits -> the least number that needs more
 _DIGITS = {2: 100, 3: 1000}
 
 

@@ -187,7 +187,7 @@ def _normal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
 
 
 def _exponential(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Exponential that begins at low, truncated at high; delay.mean, by default low + range / 5, is that before it."""
+    """Exponential from low on, truncated at high; delay.mean, by default low + range / 5, is that before truncation."""
     scale = _or(spec.mean, low + (high - low) / 5, tick) - low
     if scale <= 0:
         raise UserError(f"delay.mean: found {spec.mean}, allowed: above delay.min")

@@ -40,7 +40,7 @@ LONGEST_WINDOW = 1 << 60
 
 @dataclass(frozen=True)
 class Outages:
-    """Outages of each part. The events of an outage share one selection draw, so all are delayed, or none.
+    """Outages of each part. The events of an outage share one selection draw, so that they are chosen together.
 
     An event without an outage has the draw NEVER.
     """

@@ -16,7 +16,7 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 
 TIMEOUT_S = 10.0
-#: for requests that are repeated all the time
+#: timeout of requests that are repeated all the time, seconds
 LOOK_S = 3.0
 #: a broker that refuses the client is given up after this time; a silent one gets TIMEOUT_S
 FRUITLESS_S = 2.0

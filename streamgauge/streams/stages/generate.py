@@ -29,10 +29,10 @@ from streamgauge.streams.stages.workers import Workers, shared
 from streamgauge.streams.text.parse import names_in
 from streamgauge.streams.text.splits import header
 
-#: with these a task's arrays are small enough for the allocator to use the same pages again, which saves system time
+#: rows of a chunk: a task's arrays are then small enough for the allocator to use the same pages again
 CHUNK_ROWS = 120_000
-#: counts of at least so many chunks are added up where they are made. Each sum takes 256 KiB in the driver, so there
-#: are at most so many of them, unless there are more cores
+#: counts of so many chunks or more are added up where they are made. Each sum takes 256 KiB in the driver, so there
+#: are about so many of them at most, or one for each core
 PART_CHUNKS, MOST_PARTS = 16, 64
 #: rows of a Parquet file, which has those of whole chunks, and so only about as many
 FILE_ROWS = 480_000
