@@ -26,7 +26,7 @@ from streamgauge.records.profile import UNMERGED, Profile
 
 #: a number that is a type of column
 _NUMBERS = ("int64", "float64")
-#: the longest delay in ticks, as event times beyond it fit into 64 bits
+#: longest delay, in ticks: an event time plus so much fits into 64 bits
 _LONGEST = 10**18
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: True if nobody wants to see progress (--quiet)
 silent = False
-#: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
+#: bytes of a source beyond which Spark reads it, as it spills what memory does not hold; sorting here needs all rows
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
 #: packed files and Parquet hold about so many times their size
 _UNPACKED = 5
