@@ -40,7 +40,7 @@ class Summary:
 
 
 def of_each(runs: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, T], dict[Path, str]]:
-    """Reads something of each run. Returns it by run, and why others cannot be read: one of them costs no command."""
+    """Reads something of each run. Returns it by run, and why others cannot be read, as these must fail no command."""
     values: dict[Path, T] = {}
     problems: dict[Path, str] = {}
     for run in runs:
