@@ -79,7 +79,7 @@ def broker_errors(access: Access, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Description:
-    """Id of a topic, which one that is made anew does not have, and its partitions."""
+    """Id of a topic, which is another one if the topic is made anew, and its partitions."""
 
     id: str
     partitions: list[int]
