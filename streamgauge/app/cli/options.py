@@ -93,7 +93,7 @@ def speaking() -> Iterator[None]:
 
 @contextmanager
 def of_columns(given: Mapping[str, str | int | None]) -> Iterator[None]:
-    """Names the option that gave a column in a message, raised within, that this column is not there.
+    """Puts the option that gave a column into a message, raised within, that this column is not there.
 
     given: column by option.
     """
