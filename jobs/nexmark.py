@@ -1,4 +1,4 @@
-"""spark-submit application: runs the Nexmark suite on one experiment's stream and checks every answer."""
+"""spark-submit application: runs the Nexmark suite on one experiment's stream, and the hard queries; checks answers."""
 
 from streamgauge.bench.answers import stage
 from streamgauge.bench.measure.lock import measuring

@@ -1,4 +1,4 @@
-"""spark-submit application: searches all cells in turns, and measures their latency. It only controls."""
+"""spark-submit application: searches cells with proven streams in turns, and measures latency. It only controls."""
 
 from streamgauge.bench.measure import turns
 from streamgauge.streams.stages.job import job

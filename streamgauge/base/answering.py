@@ -11,14 +11,14 @@ from typing import TypeVar
 import pyarrow as pa
 
 T = TypeVar("T")
-#: in which a store says whether a file is there, whatever its client tries meanwhile
+#: longest wait for a store to say whether a file is there, whatever its client retries meanwhile
 FIRST_ANSWER_S = 30.0
 
 
 def answered(name: str, ask: Callable[[], T]) -> T:
-    """Returns what a store answers to the first question about a file. Raises OSError if it takes too long.
+    """Returns what a store answers to the first question about a file. Raises OSError if it refuses or is silent.
 
-    The clients of some stores ask again for minutes, and no signal reaches them meanwhile: so a thread asks.
+    The clients of some stores retry for minutes, in which no signal reaches them; so a thread asks, and may be left.
     """
     answers: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
 
@@ -41,6 +41,6 @@ def answered(name: str, ask: Callable[[], T]) -> T:
 
 
 def short(problem: Exception) -> str:
-    """The message in one line of at most 300 characters: for a missing library it lists a hundred folders."""
+    """The message in one line of at most 300 characters: Arrow's lists a hundred folders if a library is missing."""
     said = " ".join(str(problem).split())
     return said if len(said) <= 300 else f"{said[:300]}…"

@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def int64s(values: Ints, valid: Mask | None = None) -> pa.Array:
-    """Arrow array over the same memory."""
+    """Arrow array, over the same memory if that is contiguous; null where `valid` is false."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 

@@ -17,7 +17,7 @@ def group_of(pid: int | str = "self", controller: str = "") -> Path | None:
 
 
 def directory(mounts: str, groups: str, controller: str = "") -> Path | None:
-    """Returns the same from the texts of /proc/self/mountinfo and /proc/PID/cgroup."""
+    """Returns what `group_of` does, from the texts of /proc/self/mountinfo and /proc/PID/cgroup."""
     inside = None
     for line in groups.splitlines():
         _, names, path = line.split(":", 2)

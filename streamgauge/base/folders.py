@@ -13,7 +13,7 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 
-#: a disk with less room, bytes, counts as full
+#: bytes; a disk with less room counts as full
 _ROOM = 1 << 20
 
 
@@ -26,7 +26,7 @@ def temporary_folder(path: Path) -> Iterator[None]:
         yield
     finally:
         shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):  # of the first one that holds something, such as what was published
+        with suppress(OSError):  # the first one that holds something, such as what was published, ends the loop
             for folder in new:
                 folder.rmdir()
 

@@ -88,7 +88,7 @@ class Histogram:
         self.max = high if self.max is None else max(self.max, high)
 
     def quantile(self, q: float) -> int | None:
-        """The value of nearest rank ceil(q * count), within 0.4 %; None when empty. q in [0, 1]."""
+        """The value of nearest rank ceil(q * count), within 0.4 %; None when empty. Raises ValueError beyond [0, 1]."""
         if not 0 <= q <= 1:
             raise ValueError(f"found quantile {q}, allowed: 0 to 1")
         if self.min is None or self.max is None:
@@ -146,7 +146,7 @@ class Histogram:
         return histogram
 
     def _spans(self, buckets: NDArray[np.int64]) -> bool:
-        """True if least, greatest and sum agree with the buckets in use."""
+        """True if least, greatest and sum agree with the buckets in use. A sum that has wrapped is mended first."""
         if self.min is None or self.max is None:
             return self.min is self.max is None and self.count == self.sum == 0
         if not 0 <= self.min <= self.max < 2**63 or not self.count:

@@ -33,7 +33,7 @@ def sealed(record: Mapping[str, object]) -> dict[str, Any]:
 
 
 def unsealed(record: Mapping[str, object]) -> dict[str, Any]:
-    """The record without its checksum, if it has one. Raises ValueError if it does not hold."""
+    """The record without its checksum, if it has one. Raises ValueError if the checksum does not match."""
     plain = _plain(record)
     if SEAL in record and record[SEAL] != _checksum(plain):
         raise ValueError("its checksum does not match")
@@ -172,7 +172,7 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 
 
 def numbered_jsonl(path: Path) -> Iterator[tuple[int, Any, bool]]:
-    """Yields (line from 1 on, value, whether its end is missing) of a JSON-lines file, without empty lines.
+    """Yields (line from 1 on, value, whether the line is a torn last one) of a JSON-lines file, without empty lines.
 
     The value of a damaged line is None. A line's number stays the same if another line breaks. Raises Damaged.
     """

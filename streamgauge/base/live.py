@@ -17,7 +17,7 @@ from streamgauge.base.printing import printable
 EVERY_S = 15.0
 _TICK_S, _REDRAW_S = 0.2, 0.5
 _ERASE, _DIM, _PLAIN = "\r\x1b[2K", "\x1b[2m", "\x1b[0m"
-#: held by who writes, and while this process is copied: no copy begins with a line half written
+#: held by whoever writes, and while this process forks, so that no copy begins with a line half written
 _WRITING = threading.RLock()
 os.register_at_fork(before=_WRITING.acquire, after_in_parent=_WRITING.release, after_in_child=_WRITING.release)
 
@@ -25,11 +25,11 @@ os.register_at_fork(before=_WRITING.acquire, after_in_parent=_WRITING.release, a
 class Live:
     """Shows what `state` returns while the block runs; `tell` prints lines above it.
 
-    On a terminal the line is renewed twice a second and goes at the end. Elsewhere it is printed after every_s without
-    another line. An empty state is not shown.
+    On a terminal the line is renewed twice a second and erased at the end. Elsewhere it is printed after every_s
+    without another line. An empty state is not shown.
     """
 
-    #: those whose block runs, of which the last one is shown
+    #: the ones whose block runs; the last of them is shown
     _running: ClassVar[list[Live]] = []
 
     def __init__(self, state: Callable[[], str], out: TextIO, every_s: float = EVERY_S) -> None:

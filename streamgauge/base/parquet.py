@@ -16,7 +16,7 @@ from streamgauge.base.places import opened
 
 @contextmanager
 def reading_parquet(file: Path | str) -> Iterator[None]:
-    """Turns an error of pyarrow, while a file is read, into Damaged."""
+    """Turns an error while a file is read into Damaged, but for FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:

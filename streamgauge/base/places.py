@@ -32,7 +32,7 @@ from streamgauge.base.secrets import names_user
 
 #: variables that tell Python workers on other hosts where the store is; each host has credentials of its own
 ENVIRONMENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
-#: a store that does not answer is reported within seconds
+#: limits of the client of S3: attempts, and seconds to connect and to answer
 _ATTEMPTS, _CONNECT_S, _ANSWER_S = 3, 3.0, 60.0
 _READ_BYTES = 4 << 20
 _URI = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # pathlib merges two slashes into one
@@ -125,7 +125,7 @@ class Remote(PosixPath):
                 raise
 
     def require(self) -> None:
-        """Raises UserError, within seconds, if the store does not answer or the bucket does not exist."""
+        """Raises UserError, after FIRST_ANSWER_S at the latest, if the store is silent or has no such bucket."""
         bucket = type(self)(*self.parts[:2])
         try:
             there = bucket.exists()
@@ -160,6 +160,7 @@ def _store(scheme: str, host: str) -> tuple[fs.FileSystem, str]:
 
 
 def place(name: str | Path) -> Path:
+    """Absolute local path, or Remote for a URI. Raises UserError for a URI with a user part."""
     if isinstance(name, Remote):
         return name
     uri = _URI.fullmatch(str(name))
@@ -215,7 +216,7 @@ def status(name: str | Path) -> Status:
 
 
 def small_text(path: Path, encoding: str = "utf-8", most_bytes: int = 64 << 20) -> str:
-    """Text of a small file on this machine. Raises OSError, also for a device, a pipe or a larger file.
+    """Text of a small file here. Raises OSError, also for a device, a pipe or a larger file, and UnicodeDecodeError.
 
     A pipe would wait for a writer, and /dev/zero has no end.
     """

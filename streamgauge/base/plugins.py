@@ -40,7 +40,7 @@ class Parts:
         return next(iter(_registered(self.kind).get(name, ())), None)
 
     def hidden(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Lists the parts that packages register under these names, which mean something else, with their places."""
+        """Lists (name, place) of the parts that packages register under these names, which are taken already."""
         return [(name, place) for name in names for place in _registered(self.kind).get(name, ())]
 
     def check(self, name: str, key: str) -> None:

@@ -31,7 +31,7 @@ def as_cell(text: str) -> str:
 
 
 class Printed(io.TextIOBase):
-    """A text stream in front of another one."""
+    """A text stream in front of another one: it masks secrets, and shows escape codes that are not ours."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Starts every process of ours: commands that lead a process session, which can be listed and ended, and modules."""
+"""Starts the processes that run beside this one: commands in process sessions, which can be ended, and modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import psutil
 from streamgauge.base import guard
 from streamgauge.base.errors import Stopped
 
-#: times at which processes started are as exact as the kernel's tick, seconds
+#: how exactly the kernel tells when a process started, seconds
 _CLOCK_S = 0.1
 
 
@@ -41,9 +41,9 @@ class _Guard:
 
 
 def detached(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
-    """Starts a helper that says nothing, in a session of its own, as Ctrl-C is for us and not for it.
+    """Starts a helper that says nothing, in a session of its own, so that Ctrl-C does not reach it.
 
-    It gets no variable of ours, by which others would take it for a part of a measurement and end it.
+    It gets no variable of ours, as processes with these are taken for a part of a measurement, and ended.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMGAUGE_")}
     none = subprocess.DEVNULL
@@ -56,7 +56,7 @@ _GUARD = _Guard()
 
 
 def guard_folder(folder: Path, *, begins: bool) -> None:
-    """Begins or ends the guarding of a control group's directory: it goes with this process, in whatever way."""
+    """Begins or ends the guarding of a control group's directory: it is removed however this process ends."""
     _GUARD.tell("+" if begins else "-", folder)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 #: fixed columns of `events`; an arrival column and the declared columns follow them
 EVENTS = pa.schema(
     [
-        pa.field("seq", pa.int64(), nullable=False),  # 0-based line in the source, bad ones counted
+        pa.field("seq", pa.int64(), nullable=False),  # 0-based line in the source, bad ones counted; or rank, if sorted
         pa.field("event_time", pa.int64(), nullable=False),
         pa.field("line", pa.binary(), nullable=False),  # as in the source, ended by \n
     ]
@@ -69,6 +69,7 @@ NEXMARK_IDS = ("id", "seller", "auction", "bidder")
 
 
 def events_schema(columns: Mapping[str, str], *, arrival: bool) -> pa.Schema:
+    """Schema of `events`. columns: the declared ones, name -> key of COLUMN_TYPES."""
     extra = [ARRIVAL] if arrival else []
     extra += [pa.field(name, COLUMN_TYPES[kind]) for name, kind in columns.items()]
     return pa.schema([*EVENTS, *extra])

@@ -48,7 +48,7 @@ _LINE = re.compile(r"[^'\"\r\n]+")
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*://[^/?#]+/?)(.*)", re.DOTALL)
 #: shorter values are not looked for in texts, where they would be found by chance
 _LEAST = 6
-#: nor are short words and paths, which settings and sentences have alike
+#: form of a key; and those of words and paths, which are not looked for: settings and sentences have them alike
 _LIKE_A_KEY = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{8,}")
 _WORD = re.compile(r"[a-z_-]{1,11}")
 _FOLDERS = re.compile(r"(~|\.{1,2})?/(.*/)?[a-z]{3,}([/.].*)?", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Time units and durations, exact: integers only, no float ever touches a time."""
+"""Time units and durations in exact integers; only what is shown to people is rounded."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def show_ticks(value: float, tick: Tick) -> str:
 
 
 def show_enough(ticks: int, tick: Tick) -> str:
-    """A number of ticks as readable text of at most four digits that names no less, such as '3.005 s' for 3.0041 s."""
+    """Ticks, 0 or more, as readable text of at most four digits, rounded up, such as '3.005 s' for 3.0041 s."""
     ps = ticks * PS[tick]
     sizes = (("d", 2), ("h", 2), ("min", 2), ("s", 1), ("ms", 1), ("us", 1), ("ns", 1), ("ps", 0))
     unit = next(unit for unit, least in sizes if ps >= least * PS[unit])
@@ -97,7 +97,7 @@ def show_about(value: float, tick: Tick) -> str:
 
 
 def moment(ticks: int, tick: Tick) -> str:
-    """An event time as ISO-8601 in UTC, such as 2013-01-01T10:15:00.250Z; the number itself beyond the year 9999."""
+    """An event time as ISO-8601 in UTC, such as 2013-01-01T10:15:00.250Z; the number beyond the years 1 to 9999."""
     seconds, rest = divmod(ticks, ticks_per_second(tick))
     try:
         shown = (datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()

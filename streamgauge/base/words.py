@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 #: separates thousands on a page
 THIN = "\u202f"
-#: names of a list that stand in one line
+#: names that are shown of a longer list; one more is shown too, as "and 1 more" is no shorter
 FEW = 3
 
 

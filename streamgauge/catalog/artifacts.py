@@ -87,7 +87,7 @@ class Store:
         return self.root / "data" / kind / key
 
     def find(self, kind: str, key: str) -> Artifact | None:
-        """Returns the artifact if it is finished, else None."""
+        """Returns the artifact if it is finished, else None. Raises Damaged."""
         path = self.path(kind, key)
         try:
             manifest = read_manifest(path / MANIFEST)

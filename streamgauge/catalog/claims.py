@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import as_user_error, here
 
-#: environment variable: the claim of the command that started this process, which is no rival of its own
+#: environment variable: the claim of the command that started this process, which does not keep this process out
 CLAIM = "STREAMGAUGE_CLAIM"
 _FILE = ".claim.json"
 

@@ -40,7 +40,7 @@ class Summary:
 
 
 def of_each(runs: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, T], dict[Path, str]]:
-    """Reads something of each run. Returns it by run, and why others cannot be read: one of them costs no command."""
+    """Reads something of each run. Returns it by run, and why others cannot be read, as these must fail no command."""
     values: dict[Path, T] = {}
     problems: dict[Path, str] = {}
     for run in runs:
@@ -104,7 +104,7 @@ def search_of(cell: Path) -> SearchAnswer:
 
 
 def comparisons(path: Path) -> list[Comparison]:
-    """Returns the comparisons of the cells of a run that shared their processes, by the cell's name."""
+    """Returns the comparisons of the cells of a run that shared their processes, in the order of the cells' names."""
     searches = _searches(path)
     claims = {name: search.claim for name, search in searches.items() if search.claim}
     return [one.among(claims) for search in searches.values() for one in search.compared]

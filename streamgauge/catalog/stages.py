@@ -96,6 +96,7 @@ def stage_of(name: str) -> Stage:
 
 
 def stages_of(benchmark: Benchmark, *, nightly: bool = False) -> list[Stage]:
+    """Lists the stages of a run of the benchmark in their order, each with the kinds that it reads in this run."""
     in_turns, sections = benchmark.search.in_turns, benchmark.sections
     last = max(number for number, stage in enumerate(STAGES) if stage.is_measurement)
     outside = tuple(stage_of(name) for name in sections if name not in BY_NAME)

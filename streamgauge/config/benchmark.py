@@ -212,7 +212,7 @@ _QUICK_SEARCH = {
     "proof_steps": 1,
 }
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
-#: of a first look: a series is judged from 16 samples on
+#: most minutes and blocks of a long measurement at a first look; a minute has the 16 samples that a judgement needs
 _QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
 
 

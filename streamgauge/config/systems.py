@@ -29,7 +29,7 @@ ENGINES = Parts(
     },
     "Class",
 )
-#: a value that names nothing
+#: a value that names no file and no code: a flag, a number, a size
 _PLAIN = re.compile(r"true|false|-?\d+(\.\d+)?[A-Za-z]*")
 #: an option of a JVM that names no file and no command
 _JVM_SIZE = re.compile(r"-X(ms|mx|mn|ss)\d+[kKmMgG]?|-Xshare:auto|-XX:[+-]\w+|-XX:(?!On)\w+=\d+[kKmMgG]?")

@@ -31,6 +31,8 @@ LONGEST_PAUSE = 30.0
 
 
 class Pusher:
+    """Takes a snapshot every period, and offers it to the sender of each sink."""
+
     def __init__(
         self, sinks: Sequence[Sink], snapshot: Callable[[bool], Snapshot], period_s: float, buffer: int
     ) -> None:

@@ -79,6 +79,7 @@ class Registry:
 
     @contextmanager
     def of_batch(self) -> Iterator[None]:
+        """Withholds what this thread counts within until its micro-batch is finished, if it works on one."""
         outer = self._local.batch
         self._local.batch = outer or self.batch_of_thread()
         try:

@@ -27,7 +27,7 @@ class Claim(Part):
     rate_events_per_s: float | None = None
     interval: tuple[float, float] | None = None
     is_too_wide: bool = False
-    is_bound: bool = False  # no more was offered: it says nothing of how cells differ
+    is_bound: bool = False  # the rate is the most that was offered, and tells nothing of how cells differ
 
     @property
     def mark(self) -> str:

@@ -25,10 +25,10 @@ class GateRepetition(Repetition):
 class GateSeries(JudgedSeries):
     """The judgement of one metric of one cell; a ratio above 1 is slower."""
 
-    accepted: float = 0.0  # slowdown that is accepted, as a part
-    seen: float | None = None  # slowdown, as a part, that such pairs would have found in nine of ten gates
-    spread: float | None = None  # standard deviation of a pair, as a part
-    slowdowns: tuple[float, ...] = ()  # of each pair, as a part
+    accepted: float = 0.0  # slowdown that is accepted; 0.05 is 5 %, here and below
+    seen: float | None = None  # slowdown that such pairs would have found in nine of ten gates
+    spread: float | None = None  # standard deviation of a pair's slowdown
+    slowdowns: tuple[float, ...] = ()  # of each pair
 
 
 class Acceptance(Part):
@@ -56,8 +56,8 @@ class GateCheck(Checked):
     series: tuple[GateSeries, ...]
     accepted: tuple[Acceptance, ...]
     pairs: int
-    minutes: dict[str, float]  # by what they were spent on: builds, streams, measuring
+    minutes: dict[str, float]  # by what they were spent on: building, streams, measuring
     budget_minutes: float
-    false_alarm: float  # an equal commit is called slower in at most this part of gates
+    false_alarm: float  # share of gates, at most, that call an equal commit slower
     power: float  # with which a slowdown of the size `seen` is found
     environment: Environment

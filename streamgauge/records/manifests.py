@@ -46,7 +46,7 @@ class EventsManifest(Manifest):
     in_file: InFile
     split_bytes: int
     doubts: tuple[str, ...] = ()  # how the source may be read otherwise
-    sources: tuple[dict[str, int | str], ...] = ()  # size and SHA-256 of each file
+    sources: tuple[dict[str, int | str], ...] = ()  # size and SHA-256 of each file; or a topic and its id
 
 
 class FinishedPiece(Record):

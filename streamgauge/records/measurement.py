@@ -42,7 +42,7 @@ class TrialObservation:
     clock: tuple[Sample, ...] = ()
     behind_s: float = 0.0
     batch_noise: float | None = None  # relative deviation of a batch's cost, as the ladder has seen it
-    uncommitted: bool = False  # the queue was full of rows that the system had taken
+    uncommitted: bool = False  # the queue was full of rows that the system had taken and not committed
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ HintKind = Literal[
     "constant_time",  # all events at one instant
     "whole_days",  # dates without a time of day
     "part_ahead",  # a part of the stream whose times are ahead of all others'
-    "part_idle",  # a part of the stream that stops, or is silent for long, while the others go on
+    "part_idle",  # a part of the stream that stops while the others go on
     "merging",  # each part alone is in order, or nearly so
 ]
 Ticks = int | float | None
@@ -35,10 +35,10 @@ class Hint(Part):
 
     kind: HintKind
     text: str
-    lines: tuple[int, ...] = ()  # 1-based lines (rows of Parquet) of the first events that it is about
+    lines: tuple[int, ...] = ()  # 1-based lines (rows of Parquet), or a topic's offsets, of the first events
     files: tuple[str, ...] = ()  # the file of each line, where the source has several
     events: int  # number of events that it is about
-    without: int | None = None  # events out of order when these, and those of the hints before, are left out
+    without: int | None = None  # events out of order without these and those of hints before, or if all were in place
     enough_without: int | None = None  # the smallest watermark delay that loses none of those left then, in ticks
     part: str | None = None  # the part of the stream that it is about; none: all of it
 

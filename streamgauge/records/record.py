@@ -12,9 +12,9 @@ from streamgauge.base.errors import Damaged
 from streamgauge.base.jsonl import append_json, read_jsonl, read_record, read_records, write_record, write_records
 
 VERSION: Literal[1] = 1
-#: what is said of a record that is not what was written
+#: what to do about a record that is not what was written
 AGAIN = "run its stage again"
-#: of a dataclass that is a record: a number may be infinite
+#: configuration of a dataclass that is a record: a number may be infinite
 WITH_CONSTANTS = ConfigDict(ser_json_inf_nan="constants")
 
 

@@ -15,7 +15,7 @@ from streamgauge.records.loss import Kind
 Clock = Literal["all queues", "least queue", "own queue", "own key"]
 #: what an engine counts as late; groups are those of a micro-batch
 Counted = Literal["rows", "groups", "events in no window", "none"]
-#: below every event time, in ms and in µs: a watermark before the first event, where the engine sets none
+#: ms, below every event time, and within 64 bits also in µs: a watermark before the first event, if an engine has none
 LEAST_MS = -(2**62) // 1000
 #: 36,000 years in µs: no span of a rule is longer, so that sums of times fit into 64 bits
 MOST_US = 2**60

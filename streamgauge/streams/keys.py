@@ -33,6 +33,7 @@ class Sourced(Protocol):
 
 
 def events_key(store: Store, given: Sourced) -> str:
+    """Key of the events of a source; reads files whose hash the store does not know. Raises UserError."""
     apart = {"files", "expectations", "max_bad_fraction", "by", "idle", "kafka"}
     source = given.source.model_dump(mode="json", exclude=apart)
     if (topic := given.source.kafka) is not None:  # the id tells the topic, whatever its address
@@ -47,6 +48,7 @@ def profile_key(store: Store, given: Sourced, *, full: bool = False) -> str:
 
 
 def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
+    """Key of an experiment's stream. Raises UserError, also for delays that are unusable."""
     settings = experiment.model_dump(mode="json", exclude={"name", "delay"})
     # draws depend on these alone: a changed formula, profile or user's function changes the key
     delay = delays_of(experiment.delay, given.source.tick)
@@ -57,7 +59,7 @@ def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
 def validation_key(store: Store, given: Sourced, experiment: Experiment, suites: Path) -> str:
     """Returns the key of the proof of a stream; suites: the folder of the expectations.
 
-    Raises UserError for an expectation of the user's own that cannot be read.
+    Raises UserError for a user's suite that is not there, and UnicodeDecodeError for one that is not UTF-8.
     """
     texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
     for file in given.source.expectations:

@@ -1,4 +1,4 @@
-"""`streamgauge run`: runs one benchmark through a private Airflow and reports its progress in short lines."""
+"""`streamgauge run`: runs one benchmark by a private Airflow, or without one, and tells its progress in short lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["BenchmarkRun", "run", "ui"]
 def run(one: BenchmarkRun, *, only: str | None, alone: bool) -> int:
     """Runs every stage of the benchmark; returns 0 if all went well, 1 if a task failed or an answer was wrong.
 
-    It returns 130 on Ctrl-C.
+    With Airflow it returns 130 on Ctrl-C; without, a KeyboardInterrupt passes.
     only: the stage to run, after those that it needs, without Airflow. alone: run all without Airflow.
 
     Raises UserError for problems that show before anything starts, and while another process has that run.

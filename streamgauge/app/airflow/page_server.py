@@ -75,7 +75,7 @@ def app(
 
 def serve(artifacts: str | Path, host: str, port: int) -> None:
     """Serves the pages until SIGINT or SIGTERM."""
-    # of garbage behind a request, which has ended its connection: whoever asks could fill the log with traces
+    # no trace of garbage behind a request, which has ended its connection: whoever asks could fill the log
     logging.getLogger("uvicorn.error").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], h11.LocalProtocolError))
     )

@@ -26,7 +26,7 @@ from streamgauge.records.profile import UNMERGED, Profile
 
 #: a number that is a type of column
 _NUMBERS = ("int64", "float64")
-#: the longest delay in ticks, as event times beyond it fit into 64 bits
+#: longest delay, in ticks: an event time plus so much fits into 64 bits
 _LONGEST = 10**18
 
 
@@ -178,10 +178,7 @@ def advise(
 
 
 def advised(source: config.Source, asked: Asked, delays: Sequence[str], master: str | None = None) -> Advice:
-    """The advice on a source. Raises UserError.
-
-    delays: those that its curve must have.
-    """
+    """The advice on a source. delays: those that its curve must have. Raises UserError."""
     source, question = asked.on(source)
     asked_ps = [options.duration("--delay", text).ps for text in delays]
     for text, ps in zip(delays, asked_ps, strict=True):

@@ -97,10 +97,7 @@ def rate_of(advice: Advice, trades: tuple[Trade, ...]) -> float:
 def benchmark_of(
     source: config.Source, question: Question, trades: tuple[Trade, ...], tick: Tick, setting: Setting, rate: float
 ) -> config.Benchmark:
-    """The benchmark whose cells differ in their watermark alone. Raises UserError.
-
-    rate: events/s of the latency runs.
-    """
+    """The benchmark whose cells differ in their watermark alone. rate: that of latency runs. Raises UserError."""
     slide = Duration(question.slide * PS[tick]) if question.answers == "sliding" else None
     workloads = [
         {

@@ -11,7 +11,7 @@ from streamgauge.records.loss import Loss
 from streamgauge.records.manifests import StreamManifest
 from streamgauge.streams.keys import stream_key
 
-#: larger streams are counted in a run, and not by `check`: below a second for each cell, sessions apart
+#: most events of a stream that `check` counts, in less than a second a cell but for sessions; runs count all
 MOST_EVENTS = 5_000_000
 
 

@@ -58,10 +58,7 @@ _OF_MODEL = re.compile(r"^(source(?:\.time|\.kafka)?|experiment\.delay(?:\.outag
 
 
 def named(message: str) -> str:
-    """Returns the message with options in place of keys.
-
-    Example: "check source.separator" -> "check --separator".
-    """
+    """Returns the message with options in place of keys, such as --separator in place of source.separator."""
     return _KEY.sub(lambda match: _OPTIONS[match[0]], _OF_MODEL.sub(r"\1.\2: ", message))
 
 
@@ -96,7 +93,7 @@ def speaking() -> Iterator[None]:
 
 @contextmanager
 def of_columns(given: Mapping[str, str | int | None]) -> Iterator[None]:
-    """Names the option that gave a column in a message, raised within, that this column is not there.
+    """Puts the option that gave a column into a message, raised within, that this column is not there.
 
     given: column by option.
     """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Master = Annotated[str | None, typer.Option(help="Spark master; by default the Airflow connection's, or local[2]")]
 
-#: bytes of a new source that `check` reads to learn its key: well below a second
+#: most bytes of a new source that `check` reads to learn its key: well below a second
 HASHED_AT_ONCE = 256 * 2**20
 
 
@@ -102,7 +102,7 @@ def check(
 
 
 def plan_of(benchmark: config.Benchmark, store: Store, *, connect: bool = False) -> dict[str, Any]:
-    """Plan of a run as `check` prints it, from file hashes alone. Raises UserError for what would make the run fail.
+    """Plan of a run as `check` prints it. Raises UserError for what would make the run fail.
 
     connect: also asks stores and brokers, and runs code that the file names.
     """

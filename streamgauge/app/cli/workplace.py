@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: True if nobody wants to see progress (--quiet)
 silent = False
-#: beyond this, Spark reads a source, which spills to disk what does not fit memory; sorting keeps all rows in memory
+#: bytes of a source beyond which Spark reads it, as it spills what memory does not hold; sorting here needs all rows
 _HERE_BYTES, _SORTED_HERE_BYTES = 4 << 30, 1 << 30
 #: packed files and Parquet hold about so many times their size
 _UNPACKED = 5
@@ -92,7 +92,7 @@ def pinned(source: config.Source) -> config.Source:
 def workers(name: str, master: str | None, store: Store, source: config.Source) -> Iterator[Workers]:
     """Yields processes of this command, or Spark's if a master is named or the source is large.
 
-    A signal that asks the command to end becomes one line and a KeyboardInterrupt.
+    A signal that asks the command to end interrupts the block, and raises Stopped.
     """
     from streamgauge.catalog import preflight
     from streamgauge.streams.text import splits

@@ -27,7 +27,7 @@ from streamgauge.records.trial import TrialResult
 
 log = logging.getLogger("streamgauge")
 REPETITIONS, RECORD = "gate.jsonl", "gate.json"
-#: trials until one has answers that are compared, and processes of a head until one runs
+#: most trials until one has answers that are compared, and most processes of a side until one runs
 _TRIES = 2
 #: so many of the last pairs tell how long the next one takes
 _RECENT = 3
@@ -67,7 +67,7 @@ class Pairs:
         return max((one.round for one in self.repetitions), default=0)
 
     def left_out(self) -> list[Reason]:
-        """A note of the processes that do not count, but of the head's that did not run: those are a reason already."""
+        """A note of processes that do not count, without the head's that did not run: these are a reason already."""
         void = [one for one in self.repetitions if one.void and (one.ran or one.side == "baseline")]
         if not void:
             return []

@@ -58,7 +58,7 @@ class Night:
     run_id: str
     index: Index
     session: Callable[[], SparkSession]
-    missing: Sequence[str] = ()  # stages that the benchmark asks for and that left no record
+    missing: Sequence[str] = ()  # stages that decide the run's outcome, and did not run
 
     @property
     def settings(self) -> Nightly:

@@ -103,7 +103,7 @@ class _Check:
         self.versions: dict[str, dict[str, str]] = {}
 
     def run(self, token: int) -> tuple[list[Reason], list[JudgedSeries]]:
-        """The reasons from answers and outputs, and the series; none of these if answers are worse."""
+        """The reasons from answers and outputs, and the series; without series if answers are worse."""
         reasons = self._answers()
         if any(reason.state == "failed" for reason in reasons):
             return reasons, []

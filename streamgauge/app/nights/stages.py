@@ -22,7 +22,7 @@ from streamgauge.streams.advice import words
 
 
 def failures(run: Path, missing: Sequence[str]) -> Iterator[NightLine]:
-    """Yields a line for each stage that failed. missing: those that left no record."""
+    """Yields a line for each stage that is not done or, if all are, for each of `missing`, which did not run."""
     last = {(one.stage, *one.scope.values()): one for one in RunLog(run).stages() if one.stage != "regressions"}
     failed = {name: stage for name, stage in last.items() if stage.state != "done"}
     for name, stage in failed.items():

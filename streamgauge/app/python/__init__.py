@@ -1,4 +1,4 @@
-"""Python interface for notebooks and scripts: profiles, streams, and runs as typed objects. docs/python.md."""
+"""Python interface for notebooks and scripts: profiles, streams, and runs as typed objects. See docs/python.md."""
 
 from streamgauge.app.cli.source_options import Reading
 from streamgauge.app.python.run import Run

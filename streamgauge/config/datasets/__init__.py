@@ -38,7 +38,7 @@ def pasted(name: str) -> str:
 
 
 def add_clock(samples: Path, target: Path, period_ms: int = UCI_HAR_PERIOD_MS) -> None:
-    """Copies a file that was sampled at a constant rate, with each line's implied time (ms from 0) before it."""
+    """Copies a file sampled at a constant rate: each line's implied time (ms from 0), then its fields, by one blank."""
     with open(samples, "rb") as lines, open(target, "wb") as out:
         out.writelines(b"%d %s\n" % (number * period_ms, b" ".join(line.split())) for number, line in enumerate(lines))
 

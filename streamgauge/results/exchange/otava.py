@@ -27,7 +27,7 @@ _DOTTED = "%Y.%m.%d %H:%M:%S %z"  # of Otava's own examples
 
 @dataclass(frozen=True)
 class Table:
-    """The table, the configuration that names its columns, and its figures. left_out: runs without one of them."""
+    """The table, the configuration that names its columns, and its figures. left_out: number of runs that lack one."""
 
     csv: str
     configuration: str

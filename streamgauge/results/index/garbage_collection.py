@@ -148,7 +148,7 @@ def _keeping(runs: Sequence[_Run], keep_runs: int) -> Iterator[_Run]:
 
 
 def _leftovers(data: Path) -> Iterator[_Candidate]:
-    """Yields what killed builders and collections left, in the same way."""
+    """Yields what killed builders and collections left, for `_candidates`."""
     for path in sorted(data.glob("*/*.tmp-*")):
         yield _Candidate(path, "leftover of a killed builder", always=True, artifact=path.with_suffix(""))
     for path in sorted(data.glob(f"*/*{KEPT}")):

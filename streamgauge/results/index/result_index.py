@@ -212,7 +212,7 @@ def _rows(connection: Connection, query: Select[Any]) -> list[Row]:
 
 @contextmanager
 def _reading(connection: Connection) -> Iterator[None]:
-    """Turns what is said of a value that its column cannot have into Damaged."""
+    """Turns the error of a value that its column cannot have into Damaged."""
     try:
         yield
     except (ValueError, TypeError, LookupError) as problem:

@@ -37,7 +37,7 @@ class Costs:
         return self._kept.get((record.cell.name, metric))
 
     def part(self, record: CellRecord, metric: str = RATE) -> float | None:
-        """A figure over that of the base: 1 of the base itself, where another cell is compared with it."""
+        """A figure over that of the base; 1 for the base itself, if another cell is compared with it."""
         if self.base.get(line_of(record)) is record:
             others = (one for one in self.cells if line_of(one) == line_of(record))
             return 1.0 if any(compared.ratio for one in others if (compared := self.kept(one, metric))) else None

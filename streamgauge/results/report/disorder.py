@@ -85,10 +85,7 @@ def kept(
     costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE,
     groups: Groups | None = None,
 ) -> Block:  # fmt: skip
-    """Charts a figure over that of the stream in order, where one process measured both in turns.
-
-    groups: as in `chart`.
-    """
+    """Charts a figure over that in order, where one process measured both in turns. groups: as in `chart`."""
 
     def more(record: CellRecord) -> list[Cell]:
         compared = costs.kept(record, metric)

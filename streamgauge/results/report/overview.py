@@ -43,7 +43,7 @@ def outcome(records: Records) -> Outcome:
 
 
 def expected(records: Records) -> Iterable[Status]:
-    """Yields the status of every stage that the benchmark asks for, in the order of the stage table."""
+    """Yields the status of the stages that decide the outcome: all but advice, turns, and those that follow cells."""
     yield records.status("ingest")
     yield records.status("analyze")
     for stream in records.streams:

@@ -37,10 +37,7 @@ _UNKNOWN_ARRIVAL = "arrival times are unknown: an event counts as coming when th
 
 @dataclass(frozen=True)
 class Asked:
-    """A delay, and what is asked at it. In ticks.
-
-    most_open: windows by key that are open at once, where they are known.
-    """
+    """A delay in ticks, and the question. most_open: most windows by key that are open at once, if they are known."""
 
     question: Question
     delay: int
@@ -104,7 +101,7 @@ def by_engine(
 def of_artifact(engines: Iterable[EngineRules], events: Artifact, asked: Asked) -> tuple[ByEngine, ...]:
     """Returns what the delay loses of an artifact with event times in stream order, under each engine's rules.
 
-    Sessions are counted over the whole stream at once; everything else row group by row group.
+    The whole stream is read at once if the rules of one engine are `by_key`, else row group by row group.
     """
     manifest, groups, given = events.read(EventsManifest), row_groups(events.files()), tuple(engines)
     partition = PARTITION if PARTITION in manifest.columns else None
@@ -137,6 +134,7 @@ def with_engines(
 
 
 def in_words(rules: Rules, with_arrival: bool) -> str:
+    """Rules in words. with_arrival: arrival times are those of the source."""
     below = "at the watermark or below" if rules.equal_is_late else "below the watermark"
     lost = _LOST.get(rules.kind, f"an event is lost {below}")
     before = ", judged by the watermark of the one before" if rules.pace.behind == 2 else ""

@@ -18,7 +18,7 @@ _UNITS = (
     (PS["s"], "second", "Seconds", "SECOND"),
     (PS["ms"], "millisecond", "Millis", ""),
 )
-#: by digits, the least number that needs more
+#: number of digits -> the least number that needs more
 _DIGITS = {2: 100, 3: 1000}
 
 
@@ -72,7 +72,7 @@ def java(ps: int) -> str:
 
 
 def sql(ps: int) -> str:
-    """A duration as an interval of Flink's SQL, which has three digits for the first unit, and two without a word."""
+    """A duration as an interval of Flink's SQL, whose first unit has two digits, or three if (3) says so."""
     count, (size, _, _, name) = _largest(ps)
     if count < _DIGITS[3] and size > PS["ms"]:
         return f"INTERVAL '{count}' {name}{_digits(count)}"

@@ -96,6 +96,7 @@ def wrong(times: Times, keys: Times, gap: int, delay: int) -> Mask:
 
 
 def ends(times: Times, keys: Times, gap: int) -> Times:
+    """The end of each session, by its number from `sessions`: its last time plus the gap, in ticks."""
     number = sessions(times, keys, gap)
     last = np.full(number.max() + 1, BEFORE_ALL)
     np.maximum.at(last, number, times)

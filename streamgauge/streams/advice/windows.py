@@ -76,6 +76,7 @@ class Panes:
         )  # fmt: skip
 
     def windows(self, question: Question) -> Panes:
+        """Figures of the windows, each merged from all panes within it."""
         shifts = range(0, question.length, question.slide)
         if len(shifts) == 1:
             return self

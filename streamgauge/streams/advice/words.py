@@ -92,7 +92,7 @@ def rules(advice: Advice) -> list[Row]:
 
 
 def parts(advice: Advice) -> str:
-    """Says what the advice by part is of; empty without one."""
+    """Says how many parts get an advice; empty where none was asked."""
     given = [one.advised.delay for one in advice.by_part if one.advised is not None]
     if not advice.by_part:
         return ""

@@ -153,7 +153,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Kept:
-    """The events that are kept: those whose times no region holds, but the rows."""
+    """The events that are kept: those whose times no region holds, without these rows."""
 
     regions: tuple[Region, ...] = ()
     rows: tuple[int, ...] = ()
@@ -180,15 +180,15 @@ class Count:
     events: int
     out_of_order: int
     delays: int  # sum of the delays of those out of order
-    longest: int  # the longest of these delays, which may be beyond 64 bits; 0 without any
+    longest: int  # the longest of these delays, which may not fit into int64; 0 without any
     falls: int  # adjacent pairs whose second time is earlier
     rises: int  # adjacent pairs whose second time is later
     ends: tuple[int, int] | None  # the first and the last time
     holders: tuple[tuple[int, int], ...]
     """(row of a record, number of late events before the next record) where they are many"""
-    lead: int  # number of late events before the first record; all events, where no one is a record
+    lead: int  # number of events before the first record; all events, where no one is a record
     last: int | None  # row of the last record
-    tail: int  # number of late events after the last record
+    tail: int  # number of events after the last record
 
     @classmethod
     def of(cls, times: Times, before: int, start: int, places: npt.NDArray[np.intp] | None, held: int) -> Count:

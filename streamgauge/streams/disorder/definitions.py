@@ -1,8 +1,7 @@
 """Measures of disorder on plain numpy arrays: the readable reference for the distributed code.
 
-All functions take event times as int64 in stream order. Definitions: running maximum and delay as in
-docs/definitions.md; inversions, distance, runs and interleaved after Chandramouli et al., "Impatience
-Sort", ICDE 2018, section II.
+All functions take event times as int64 in stream order. Delays are those of docs/definitions.md; inversions, distance,
+runs and interleaved those of Chandramouli et al., "Impatience Sort", ICDE 2018, section II.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ BEFORE_ALL = int(np.iinfo(np.int64).min)
 
 
 def running_maximum(event_times: Times, before: int = BEFORE_ALL) -> Times:
-    """Largest event time up to and including each event; `before` is the largest of the events before these."""
+    """Base of each event: the largest time up to it, its own included, unlike M(i). before: largest before these."""
     maximum = np.maximum.accumulate(event_times)
     return np.maximum(maximum, before, out=maximum) if before > BEFORE_ALL else maximum
 

@@ -102,7 +102,7 @@ def table(spec: DelaySpec, tick: Tick) -> DelayTable:
 def draw(seed: int, seq: Ticks, delay_table: DelayTable) -> tuple[Draws, Ticks]:
     """(selection draw, delay in ticks) of each event: pure functions of (seed, seq).
 
-    One splitmix64 output (Steele et al., OOPSLA 2014) per event: its top bits select, its low 32 bits delay.
+    One draw of `splitmix` per event: its top bits select, its low 32 bits delay.
     """
     bits = splitmix(seed, seq)
     select = (bits >> np.uint64(64 - SELECT_BITS)).astype(np.uint16)
@@ -111,7 +111,10 @@ def draw(seed: int, seq: Ticks, delay_table: DelayTable) -> tuple[Draws, Ticks]:
 
 
 def splitmix(seed: int, seq: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """64 random bits per event by splitmix64: a pure function of (seed, seq)."""
+    """64 random bits per event, a pure function of (seed, seq), by the finalizer of splitmix64 (Steele et al., 2014).
+
+    Its argument is the mixed seed XOR seq · golden ratio, not their sum, so the bits are not those of splitmix64.
+    """
     u = np.uint64
     key = u(_mix_scalar((seed + _GOLDEN) & 0xFFFFFFFFFFFFFFFF))
     x = seq.astype(np.uint64)  # in place from here: few temporaries
@@ -184,7 +187,7 @@ def _normal(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
 
 
 def _exponential(spec: DelaySpec, tick: Tick, low: int, high: int) -> InverseCdf:
-    """Exponential that begins at low, truncated at high; its mean is by default a fifth of the range above low."""
+    """Exponential from low on, truncated at high; delay.mean, by default low + range / 5, is that before truncation."""
     scale = _or(spec.mean, low + (high - low) / 5, tick) - low
     if scale <= 0:
         raise UserError(f"delay.mean: found {spec.mean}, allowed: above delay.min")

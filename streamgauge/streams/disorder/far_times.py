@@ -46,7 +46,7 @@ class Far:
 
 
 def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
-    """Finds groups that lie apart, the farthest first. One far behind or ahead may leave the disorder as it is."""
+    """Finds groups that lie apart, the farthest first. A group far behind or ahead may leave the disorder as it is."""
     second = ticks_per_second(tick)
     groups: list[Far] = []
     low, high = blocks.span

@@ -104,9 +104,10 @@ class _Look:
             self._add(group.kind, self._far_text(group, rows, before), group.own.events, rows, left=count)
 
     def _ahead(self) -> None:
-        """Tells of at most FEW events that make others late: 0.1 % of all, and a third of the late ones or far later.
+        """Tells of at most FEW events that put at least 0.1 % of all events out of order.
 
-        An event is ahead if it is later than the next 0.1 % of the events, and few of those before it are.
+        Without them a third fewer are so, or the longest delay is at most a third. An event is ahead if it is later
+        than the next 0.1 % of the events, and few of those before it are.
         """
         first = count = self._count
         leads = dict[int, int]()
@@ -194,7 +195,7 @@ class _Look:
             last = self._blocks.at([row], self._blocks.times)[0]
             begin = last // hour * hour
             again = float(np.median(self._blocks.after(row, min(late // 20 + 1, _WINDOW), self._kept)))
-            is_sunday = begin // (24 * hour) % 7 == 3  # of the epoch
+            is_sunday = begin // (24 * hour) % 7 == 3  # day 0 of the epoch is a Thursday
             if not (is_sunday and last - begin > 0.95 * hour and 0 <= again - begin < 0.05 * hour):
                 continue
             both = self._blocks.number(Region(begin, begin + hour - 1))
@@ -324,7 +325,7 @@ class _Look:
         without: int | None = None,
         left: Count | None = None,
     ) -> None:
-        """Adds a hint. without: events out of order if all were as they should be; left: those without these."""
+        """Adds a hint. without: events out of order if nothing were amiss. left: counts without the hint's events."""
         hint = self._hint(kind, text, events, self._placed(self._blocks.at(rows, self._blocks.seqs)), without)
         if left:
             hint = hint.model_copy(update={"without": left.out_of_order, "enough_without": left.longest})

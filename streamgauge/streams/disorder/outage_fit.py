@@ -17,11 +17,11 @@ from streamgauge.base.units import PS, Tick
 from streamgauge.records.profile import Profile, part_name
 from streamgauge.streams.disorder.delays import TABLE_BITS, DelayTable
 
-#: share of a part's outages, as a fraction of this
+#: denominator of a part's share of its outages that can be chosen
 WHOLE = 1 << 16
 #: outages that can be chosen, as a multiple of those that are needed, and the largest part of time that they may take
 _SPARE, _MOST = 1.5, 0.95
-#: the part with the largest share of events out of order is looked for among those with an event of so many
+#: the part with the largest share of events out of order is looked for among those with at least one event in so many
 _LARGE = 100
 
 Bins = Sequence[tuple[int, int, int]]
@@ -67,7 +67,7 @@ def fit(profile: Profile, by: str, tick: Tick, low: int, high: int) -> Fit:
 
 
 def _lengths(bins: Bins, scale: float, low: int, high: int) -> DelayTable:
-    """Inverse-CDF table of the lengths that give these delays: the least decreasing density, by pooling neighbours."""
+    """Inverse-CDF table of the lengths that give these delays: Grenander's density, by pooling what rises."""
     pooled: list[tuple[float, float]] = []  # (width, events) of neighbouring ranges, from 0 on
     events, end = sum(count for *_, count in bins), 0
     few = events ** (2 / 3)  # so many of the shortest delays are one range: single ranges would give spikes near 0

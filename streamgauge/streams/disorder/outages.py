@@ -40,7 +40,7 @@ LONGEST_WINDOW = 1 << 60
 
 @dataclass(frozen=True)
 class Outages:
-    """Outages of each part. An event's selection draw is that of its outage, whatever else happens.
+    """Outages of each part. The events of an outage share one selection draw, so that they are chosen together.
 
     An event without an outage has the draw NEVER.
     """
@@ -117,7 +117,7 @@ class Outages:
         select = np.full(len(seq), NEVER, np.uint16)
         delays = np.zeros(len(seq), np.int64)
         end = np.zeros(len(keys), np.int64)
-        waiting = np.arange(len(seq))  # rows that no outage so far reaches
+        waiting = np.arange(len(seq))  # rows behind all outages drawn so far
         for step in range(self.count):
             if not len(waiting):
                 break

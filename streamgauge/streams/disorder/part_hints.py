@@ -12,7 +12,7 @@ from streamgauge.streams.disorder.profile import Spread, bucket_edges
 
 #: most parts that are looked for as those ahead of the others, and most that are named as idle
 FEW = 5
-#: how many times as many events follow a part that stops as it was ever absent for
+#: after a part that stops, so many times as many events follow as ever came between two of its own
 _LONGER = 5
 #: negative logarithm of the probability that a part stops by chance
 _UNLIKELY = 20
@@ -63,7 +63,7 @@ def _ahead(column: str, figures: Mapping[Name, Figures], whole: Profile, without
 
 
 def _hardly_any(left: Spread, whole: Profile) -> bool:
-    """Returns whether a tenth of the events out of order is left, or two thirds, by a tenth of the median delay."""
+    """True if at most a tenth of the events out of order is left, or two thirds with a tenth of the median delay."""
     before = whole.out_of_order or 0
     if before - left.count < max(20, whole.events // 1000):
         return False

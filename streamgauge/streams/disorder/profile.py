@@ -207,7 +207,7 @@ def _counts_in(spans: Sequence[tuple[int, int]], values: Times) -> list[Ints]:
     return counts
 
 
-#: the shares of late events, as a number of events of which one may be late, whose smallest delay is given
+#: shares of the events that may be late, each as one event in so many; a profile has the smallest delay for each
 LATE_OF = {"1 %": 100, "0.1 %": 1000}
 
 

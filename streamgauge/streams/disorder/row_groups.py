@@ -34,7 +34,7 @@ class RowGroup:
 
     @property
     def base_min(self) -> int:
-        """Lower bound of the running maximum within the row group."""
+        """Lower bound of the base within the row group."""
         return max(self.before, self.time_min)
 
     @property
@@ -69,6 +69,7 @@ def total_rows(groups: Sequence[RowGroup]) -> int:
 
 
 def read(groups: Sequence[RowGroup], columns: list[str]) -> pa.Table:
+    """Reads these columns of one or more row groups, in their order. Raises Damaged."""
     parts = []
     for group in groups:
         with reading_parquet(group.file):

@@ -14,7 +14,7 @@ from streamgauge.base.arrow import Ints, Mask, ints
 from streamgauge.base.errors import UserError
 from streamgauge.streams.kafka.schemas import OWN
 
-#: bytes of a column's part of each row, from the left, and how many of them there are
+#: a matrix of bytes, one row of it for each row, filled from the left; and how many bytes of each row count
 _Part = tuple[npt.NDArray[np.uint8], Ints]
 #: bytes of a column's widest text times rows that are written at once
 _MOST_BYTES = 1 << 22

@@ -16,7 +16,7 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 
 TIMEOUT_S = 10.0
-#: for requests that are repeated all the time
+#: timeout of requests that are repeated all the time, seconds
 LOOK_S = 3.0
 #: a broker that refuses the client is given up after this time; a silent one gets TIMEOUT_S
 FRUITLESS_S = 2.0
@@ -79,7 +79,7 @@ def broker_errors(access: Access, what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Description:
-    """Id of a topic, which one that is made anew does not have, and its partitions."""
+    """Id of a topic, which is another one if the topic is made anew, and its partitions."""
 
     id: str
     partitions: list[int]
@@ -151,7 +151,7 @@ class Topics:
             self._admin.delete_topics([name])[name].result(TIMEOUT_S)
 
     def remove(self, names: Collection[str], groups: Collection[str] = ()) -> bool:
-        """Removes topics and consumer groups, as far as they are there; False if a topic may still be there."""
+        """Removes topics and groups, as far as they are there and may be removed; False if another try may help."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
@@ -218,7 +218,7 @@ def members_share(assignment: bytes) -> list[tuple[str, int]]:
 
 
 def ends(access: Access, topic: str, partitions: int) -> list[int]:
-    """The number of records that each partition of a topic has had. Raises UserError."""
+    """The offset that follows the last record of each partition of a topic. Raises UserError."""
     from confluent_kafka import Consumer, TopicPartition
 
     with broker_errors(access, f"the topic {topic} cannot be read"):

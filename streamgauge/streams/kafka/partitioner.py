@@ -46,7 +46,7 @@ def murmur2(keys: pa.Array) -> npt.NDArray[np.uint32]:
     _, offsets, data = keys.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64) if len(keys) else [0]
     begin, length = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
-    # three bytes more, so that each word can be read whole
+    # with four bytes to spare behind the last key
     octets = np.append(np.frombuffer(data or b"", np.uint8), np.zeros(4, np.uint8)).astype(np.uint32)
     hashed = _SEED ^ length.astype(np.uint32)
     words, rest = np.divmod(length, 4)

@@ -21,9 +21,9 @@ from streamgauge.streams.kafka.clients import FRUITLESS_S, TIMEOUT_S, Access, De
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-#: most records that are taken at once; few are so large that less matters
+#: most records that are taken at once
 _MOST = 5_000
-#: bytes that a reader holds ahead, and fetches at once; what lies behind the range's end is read in vain
+#: KiB that a reader holds ahead, and bytes that it fetches at once; what follows the range's end is read in vain
 _AHEAD_KIB, _FETCH_BYTES = 16 << 10, 4 << 20
 _LOOK_S = 0.2
 

@@ -22,7 +22,7 @@ Headers = list[tuple[str, str]]
 #: value, key, time in ms since 1970 (0: that of the producer), and headers
 Record = tuple[bytes, bytes | None, int, Headers | None]
 Scalar = str | int | float | None
-#: what the sentinel has in a column about which nobody says anything
+#: what the sentinel has, by type, in a column for which the settings name no value
 _DEFAULTS: dict[str, Scalar] = {"string": "sentinel", "int64": -1, "double": -1.0}
 #: JSON must escape these; a text without them needs only its quotes
 _SPECIAL = r'[\x00-\x1f"\\]'
@@ -57,7 +57,7 @@ class Form:
         return made
 
     def filled(self, sentinel: pa.RecordBatch, partition: int, partitions: int) -> pa.RecordBatch:
-        """The sentinel as it stands in that partition: with a key of its own, and without nulls of our own accord."""
+        """The sentinel as it stands in that partition, with a key of its own; only the settings make a value null."""
         columns = {}
         for one in sentinel.schema:
             if one.name in OWN or (self.values == "line" and one.name != self.key):

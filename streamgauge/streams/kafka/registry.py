@@ -19,11 +19,11 @@ from streamgauge.descriptions.schema_registry import Kind, SchemaRegistry
 
 #: what stands before a registered schema's values: a byte that is 0, and the number of the schema
 PREFIX = Struct(">bI")
-#: in which an answer has come whole
+#: longest time for an answer, in seconds
 TIMEOUT_S = 8.0
 MOST_BYTES = 16 << 20
 _JSON = {"Content-Type": "application/vnd.schemaregistry.v1+json", "Accept": "application/json"}
-#: of an answer: there is no schema of that number
+#: error code of an answer: there is no schema of that number
 _UNKNOWN = 40403
 _LARGEST_ID = 2**31 - 1
 

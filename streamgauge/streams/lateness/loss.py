@@ -15,7 +15,7 @@ from streamgauge.streams.lateness.watermark import Watermark
 
 
 def ends_of(rules: Rules) -> tuple[Rules, ...]:
-    """Rules whose watermark never moves, and moves after each event: at any pace, a stream loses between both.
+    """Rules whose watermark never moves, and whose watermark follows each event: any pace loses a number in between.
 
     None for a watermark after each event, which is no estimate.
     """

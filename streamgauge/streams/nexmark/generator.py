@@ -35,10 +35,7 @@ SHUFFLE = 953
 
 @cache
 def prices() -> DelayTable:
-    """Table of prices: 100 · 10^(6u) for u = 0 … 1 in 4096 steps.
-
-    Decimal rounds alike on every machine, pow does not.
-    """
+    """Table of prices: 100 · 10^(6u) for u = 0 … 1 in 4096 steps, by Decimal, which rounds alike everywhere."""
     with localcontext() as context:
         context.prec = 30
         return DelayTable(tuple(int((100 * Decimal(10) ** (Decimal(6 * k) / 4096)).to_integral()) for k in range(4097)))

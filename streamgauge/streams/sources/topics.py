@@ -124,7 +124,7 @@ def require_order(source: Source) -> None:
 
 
 def require_parts(source: Source) -> None:
-    """Raises UserError for parts of such a topic whose events several partitions may have."""
+    """Raises UserError for parts whose events may lie in several partitions of a topic without order between them."""
     if source.by is not None and not source.is_merged and source.places[source.by] != "kafka.partition":
         raise UserError(
             f"source.by: found {source.places[source.by]}, allowed: kafka.partition, as only the order within a "

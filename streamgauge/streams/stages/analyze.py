@@ -52,7 +52,7 @@ class TooWide(Exception):
 
 
 def run(workers: Workers, given: Sourced, store: Store, *, full: bool = False) -> Artifact:
-    """Returns the profile artifact, built unless it is there. Raises UserError without events.
+    """Returns the profile artifact, built unless it is there. Raises UserError if ingest has not made its events.
 
     docs/profile.md describes its profile.json.
     """

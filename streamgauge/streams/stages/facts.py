@@ -32,7 +32,7 @@ from streamgauge.streams.disorder.row_groups import RowGroup
 from streamgauge.streams.stages import tasks
 
 TASK_ROWS = 2_000_000
-BIN_BITS = 7  # 2^7 to 2^8 bins of event time
+BIN_BITS = 7  # 65 to 129 bins of event time, fewer if it spans fewer ticks
 #: flags of a row of the stream
 LATE, UNSORTED_IN_FILE, UNSORTED_ACROSS = 1, 2, 4
 #: what the sums of hashes cover; "columns" are the arrival time and the declared columns

@@ -29,12 +29,12 @@ from streamgauge.streams.stages.workers import Workers, shared
 from streamgauge.streams.text.parse import names_in
 from streamgauge.streams.text.splits import header
 
-#: with these a task's arrays are small enough for the allocator to use the same pages again, which saves system time
+#: rows of a chunk: a task's arrays are then small enough for the allocator to use the same pages again
 CHUNK_ROWS = 120_000
-#: counts of at least so many chunks are added up where they are made. Each sum takes 256 KiB in the driver, so there
-#: are at most so many of them, unless there are more cores
+#: counts of so many chunks or more are added up where they are made. Each sum takes 256 KiB in the driver, so there
+#: are about so many of them at most, or one for each core
 PART_CHUNKS, MOST_PARTS = 16, 64
-#: a Parquet file has the rows of so many chunks that it has about these rows
+#: rows of a Parquet file, which has those of whole chunks, and so only about as many
 FILE_ROWS = 480_000
 #: a chunk may grow up to this so as to span the longest delay; beyond it, chunks repeat each other's work instead
 MAX_CHUNK_ROWS = 1_000_000
@@ -160,7 +160,7 @@ def write_stream(
 
 
 def _chunk_count(groups: list[RowGroup], longest: int, chunk_rows: int, workers: Workers) -> int:
-    """Number of chunks of about chunk_rows rows: at least one per core, but so wide that the halo is not most work."""
+    """Number of chunks of about chunk_rows rows; at least one per core, unless the rows read ahead are most of all."""
     rows = total_rows(groups)
     span = max(1, groups[-1].base_max - groups[0].time_min) if groups else 1
     rows_in_delay = int(rows * min(1.0, longest / span))

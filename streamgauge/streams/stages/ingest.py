@@ -147,7 +147,7 @@ def _read(
 def _consumed(
     workers: Workers, topic: Topic, splits: list[Split], build: Build, block_bytes: int, lines: bool
 ) -> tuple[int, int, list[Wrote]]:
-    """Returns the same for the records of a topic. A seq is a place among the offsets, some of which have no record."""
+    """Does as `_read` for the records of a topic. A seq is a place among the offsets, some of which have no record."""
     ranges.require_same(topic)
     firsts = list(accumulate((split.high - split.low for split in splits), initial=0))
     steps = [
@@ -172,7 +172,7 @@ def _consumed(
 
 
 def _generated(workers: Workers, given: Sourced, settings: Nexmark, path: Path) -> tuple[int, int, list[Wrote]]:
-    """Returns the same for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
+    """Does as `_read` for a generator's events: one file per FILE_ROWS events, whatever the number of tasks."""
     limit = ceil(Fraction(repr(given.scale)) * settings.events)
     columns, schema = tuple(given.source.columns), events_schema(given.source.kinds, arrival=False)
 

@@ -38,7 +38,7 @@ _NOT_DONE = {"failed": "failed", "started": "did not finish", "partly": "is done
 
 @dataclass
 class Job:
-    """Configuration, store and workers of a running job. Call done() with its outcome."""
+    """Configuration, store and workers of a running job. A job that makes an artifact calls done() with it."""
 
     benchmark: config.Benchmark
     store: Store

@@ -29,6 +29,7 @@ def measure(workers: Workers, stream: Artifact, experiment: Experiment) -> Liken
 
 
 def compare(file: str, given: Profile, made: StreamManifest, parts: ByPart) -> Likeness:
+    """Compares a stream, and the disorder of its parts, with a profile. Raises ValueError for one without parts."""
     if given.by_part is None:
         raise ValueError(f"{file}: a profile without parts")
     scale = PS[given.tick] / PS[made.tick]

@@ -68,10 +68,7 @@ def is_small(source: Source) -> bool:
 
 @contextmanager
 def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], tuple[Hint, ...]]]:
-    """Yields all events of a small source, in scratch files, with their hints.
-
-    Raises UserError if too many lines are bad.
-    """
+    """Yields all events of a small source, in scratch files, with hints. Raises UserError for too many bad lines."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-") as folder:
         events = ingest.run(Forked(), Scaled(source, scale), ScratchStore(Path(folder)), lines=False)
         yield row_groups(events.files()), events.read(EventsManifest).in_file.hints

@@ -57,7 +57,7 @@ _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|local-cluster\[.+\]|(spa
 
 
 def batch_session(name: str, master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
-    """Makes a session for a batch stage; what spark-submit was given wins. Raises UserError without Java or master."""
+    """Makes a session for a batch stage, with `session_conf`. Raises UserError without Java or master."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # read when the JVM starts, unless spark-submit has started it already
     logging.getLogger().addFilter(_is_worth_telling)
@@ -128,7 +128,7 @@ def _is_worth_telling(record: logging.LogRecord) -> bool:
 
 
 def session_conf(given: dict[str, str], master: str | None, conf: dict[str, str]) -> dict[str, str]:
-    """Settings to add to what spark-submit was given. Raises UserError for an invalid or unreachable master."""
+    """Settings beside those given to spark-submit, which win but for `master`. Raises UserError for a bad master."""
     master = master or given.get("spark.master", "local[*]")
     check_master(master)
     wanted = {**BATCH_CONF, **driver_address(master), **conf}

@@ -30,6 +30,7 @@ R = TypeVar("R")
 
 
 def read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
+    """Reads Parquet files of one schema as a frame; those of a remote store by pyarrow, as Spark may not reach it."""
     if not any(isinstance(file, Remote) for file in files):
         # escapes brackets and the like: a path is no pattern
         checked = spark.read.option("parquet.page.verify-checksum.enabled", "true")

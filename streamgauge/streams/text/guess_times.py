@@ -19,7 +19,7 @@ from streamgauge.streams.text.times import times
 
 #: share of the lines that a guessed separator, kind of number or form of time must fit
 MOST = 0.95
-#: median of numbers -> the unit in which they count from 1970 on, if they lie between 1973 and 2286
+#: unit -> range of the median of numbers that count in it from 1970 on: the years 1973 to 2286
 _EPOCHS = {"s": (1e8, 1e10), "ms": (1e11, 1e13), "us": (1e14, 1e16), "ns": (1e17, 1e19)}
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f", 20: "%Y%m%d%H%M%S%f"}
 _DATES = (

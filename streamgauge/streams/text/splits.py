@@ -203,10 +203,7 @@ def _typed_layout(schema: pa.Schema, source: Source, path: str) -> tuple[Layout,
 
 
 def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
-    """Checks the type of a typed time column: a timestamp needs no description, a number needs its unit.
-
-    Raises UserError.
-    """
+    """Raises UserError unless the description of a time fits its column's type: a number needs a unit, a date none."""
     kind = field.type
     if pa.types.is_temporal(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         raise UserError(f"{where}: {field.name} is a {kind}, which is no moment; name a column of timestamps or dates")
