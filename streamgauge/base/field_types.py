@@ -29,7 +29,7 @@ Delay = Annotated[
 ByteCount = Annotated[
     int,
     BeforeValidator(parse_bytes),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d+(\.\d+)?\s*([kKMGT]i?B|B)?$"}),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d+(\.\d+)?\s*(kB|[MGT]B|[KMGT]iB|B)?$"}),
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]

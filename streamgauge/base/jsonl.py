@@ -121,14 +121,26 @@ def append_json(path: Path, record: Mapping[str, object]) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # another writer's line is torn only once that writer is dead
         end = _whole_lines(descriptor)
-        if end < os.fstat(descriptor).st_size:
-            os.ftruncate(descriptor, end)
+        if rest := os.pread(descriptor, os.fstat(descriptor).st_size - end, end):
+            if _is_record(rest):  # only its newline is missing, and readers have counted it
+                data = b"\n" + data
+                end += len(rest)
+            else:
+                os.ftruncate(descriptor, end)
         if os.write(descriptor, data) < len(data):  # the disk is full: no part of a record may stay
             os.ftruncate(descriptor, end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        unsealed(json.loads(line))
+    except (ValueError, RecursionError, AttributeError, TypeError):  # the latter two: no object
+        return False
+    return True
 
 
 def _whole_lines(descriptor: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.base.places import place, small_text
+from streamgauge.base.places import place, text_of_user
 from streamgauge.catalog.artifacts import Store, key_of
 from streamgauge.catalog.source_files import stat_source
 from streamgauge.descriptions.source import FORMATS, Source
@@ -59,10 +59,10 @@ def stream_key(store: Store, given: Sourced, experiment: Experiment) -> str:
 def validation_key(store: Store, given: Sourced, experiment: Experiment, suites: Path) -> str:
     """Returns the key of the proof of a stream; suites: the folder of the expectations.
 
-    Raises UserError for a user's suite that is not there, and UnicodeDecodeError for one that is not UTF-8.
+    Raises UserError for a user's suite that is not there, or is no UTF-8 text.
     """
     texts = {file.name: file.read_text() for file in sorted(suites.glob("*.json"))}
     for file in given.source.expectations:
         stat_source(file, "source.expectations")
-        texts[f"own {file}"] = small_text(place(file))
+        texts[f"own {file}"] = text_of_user(place(file))
     return key_of("validation", stream_key(store, given, experiment), texts)

@@ -151,6 +151,13 @@ def test_a_suite_of_expectations_that_is_missing(tmp_path: Path) -> None:
     call("check", benchmark(tmp_path, source=source)).refused("ours.json: no such file; check source.expectations")
 
 
+def test_a_suite_of_expectations_that_is_no_text(tmp_path: Path) -> None:
+    (suite := tmp_path / "ours.json").write_bytes(b"\xff\xfe{")
+    (tmp_path / "f.csv").write_text("t\n1\n")
+    source = {"files": "f.csv", "time": {"column": "t", "unit": "s"}, "expectations": ["ours.json"]}
+    call("check", benchmark(tmp_path, source=source)).refused(f"{suite}: cannot be read: not UTF-8 text")
+
+
 def test_an_unknown_delay_distribution(tmp_path: Path) -> None:
     experiments = [{"name": "e", "target_percent": 20, "delay": {"distribution": "gauss"}}]
     call("check", benchmark(tmp_path, experiments=experiments)).refused(

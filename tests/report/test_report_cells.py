@@ -115,6 +115,28 @@ def test_what_the_search_says_decides_the_state_of_the_page(
     assert page.text["verdict"][0].endswith("the rate is proven") is proven
 
 
+@pytest.mark.parametrize(
+    ("of_advice", "state", "problem"),
+    [
+        ("done", "good", []),
+        ("failed", "bad", [("bad", "advice sum", "too few events")]),
+        (None, "open", [("open", "advice sum", "not run")]),
+    ],
+)
+def test_an_advice_that_was_asked_for_decides_the_state_too(
+    store: Store, tmp_path: Path, of_advice: str | None, state: str, problem: list[tuple[str, str, str]]
+) -> None:
+    asked = {**CELLS, "systems": [{"name": "rocksdb"}], "advice": {"lost_percent": 1}}
+    whole = benchmark(tmp_path / "source.csv", **asked)
+    recorder = record_example(store, whole)
+    made = recorder.benchmark = whole.model_copy(update={"experiments": whole.experiments[:1]})
+    record_cells(recorder)
+    if of_advice is not None:
+        recorder.stage("advice", of_advice, error=None if of_advice == "done" else "too few events", workload="sum")
+    told = outcome(Records(made, store, RUN))
+    assert (told.state, [one for one in told.problems if one[1].startswith("advice")]) == (state, problem)
+
+
 def test_each_trial_shows_what_was_counted_and_what_it_cost(measured: Page) -> None:
     # 80 % of the first cell's 40 000: 20 batches with rows, 0.70 to 0.76 s
     rows = [row for row in measured.rows if row[0] == "80 %"]

@@ -24,6 +24,7 @@ from streamgauge.app.cli import losses, options, outside
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
 from streamgauge.app.cli.profile_text import hints_json
 from streamgauge.base.errors import STOPPED, UserError
+from streamgauge.base.places import place, text_of_user
 from streamgauge.base.shipped import INSTALL, shipped
 from streamgauge.base.units import Tick, moment
 from streamgauge.catalog.artifacts import Store
@@ -186,6 +187,8 @@ def check_all(benchmark: config.Benchmark, *, connect: bool = True) -> Sample | 
     for file in benchmark.source.expectations:
         if connect or not is_remote(file):
             stat_source(file, "source.expectations")
+            if not is_remote(file):
+                text_of_user(place(file))
     source = benchmark.source
     near = connect or not (source.own_code or source.kafka or any(map(is_remote, source.files)))
     if near:

@@ -43,9 +43,11 @@ def outcome(records: Records) -> Outcome:
 
 
 def expected(records: Records) -> Iterable[Status]:
-    """Yields the status of the stages that decide the outcome: all but advice, turns, and those that follow cells."""
+    """Yields the status of the stages that decide the outcome: all but turns, and those that follow cells."""
     yield records.status("ingest")
     yield records.status("analyze")
+    for workload in records.benchmark.workloads if records.benchmark.advice is not None else ():
+        yield records.status("advice", workload=workload.name)
     for stream in records.streams:
         yield stream.generate
         yield stream.validate
