@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from streamgauge.base.errors import UserError
+from streamgauge.base.shipped import missing_extra
 
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -93,8 +94,12 @@ def loaded(place: str, key: str) -> object:
     except UserError as problem:
         raise UserError(f"{key}: {problem}") from None
     except (Exception, SystemExit) as problem:  # somebody's own module may do anything
-        absent = isinstance(problem, ModuleNotFoundError)
-        hint = "; install its package, or put its folder on PYTHONPATH" if absent else ""
+        extra, hint = None, ""
+        if isinstance(problem, ModuleNotFoundError):
+            extra = missing_extra(problem)
+            hint = "; install its package, or put its folder on PYTHONPATH"
+        if extra is not None:
+            raise UserError(f"{key}: {extra}") from None
         what = " ".join(str(problem).split())
         raise UserError(f"{key}: {place} cannot be loaded: {type(problem).__name__}: {what}{hint}") from None
     return part

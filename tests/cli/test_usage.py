@@ -44,6 +44,34 @@ def test_a_wrong_option_is_one_line(arguments: list[str], said: str) -> None:
     call(*arguments).refused(said)
 
 
+WITHOUT_JOBS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("sqlalchemy", "duckdb", "scipy", "tenacity", "pyspark"):
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Absent())
+from streamgauge.app.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("results list", 2), ("calibrate --capacity 9000", 2), ("advise events.csv --time t --unit s --event", 2),
+     ("release-check b.yaml --baseline a.yaml --candidate b.yaml", 3)],
+)  # fmt: skip
+def test_a_command_whose_extra_is_not_installed_names_it(tmp_path: Path, arguments: str, code: int) -> None:
+    (tmp_path / "events.csv").write_text("t\n1\n2\n")
+    asked = [sys.executable, "-c", WITHOUT_JOBS, *arguments.split()]
+    ended = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "is not installed; install the wheel with its extra `jobs`" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert (ended.returncode, ended.stdout) == (code, "")
+
+
 def test_a_wrong_option_of_a_command_whose_exit_codes_are_verdicts_is_no_verdict() -> None:
     answer = call("release-check", "b.yaml", "--baseline", "a")
     answer.refused("release-check: missing option '--candidate'")

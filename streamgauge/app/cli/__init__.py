@@ -22,6 +22,7 @@ from streamgauge.base.errors import STOPPED, Outage, Stopped, UserError
 from streamgauge.base.folders import telling_of_a_full_disk
 from streamgauge.base.live import tell
 from streamgauge.base.processes import stoppable
+from streamgauge.base.shipped import missing_extra
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -79,6 +80,10 @@ def main() -> None:
         code, lines = 3, [str(problem)]
     except Stopped as problem:
         code, lines = STOPPED, [str(problem)]
+    except ModuleNotFoundError as problem:
+        if (extra := missing_extra(problem)) is None:
+            raise
+        code, lines = 2, [extra]
     except (KeyboardInterrupt, typer.Abort):  # the latter at a question
         code, lines = STOPPED, ["stopped"]
     except usage.Error as problem:

@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.shipped import missing_extra
 
 #: exit code if something kept the check from a verdict, such as a user's mistake
 NO_VERDICT = 3
@@ -36,6 +37,9 @@ class VerdictCommand(TyperCommand):
             print(f"streamgauge: worth another try: {problem}", file=sys.stderr)
         except (typer.Exit, typer.Abort):
             raise
-        except Exception:
-            traceback.print_exc()
+        except Exception as problem:
+            if isinstance(problem, ModuleNotFoundError) and (extra := missing_extra(problem)):
+                print(f"streamgauge: {extra}", file=sys.stderr)
+            else:
+                traceback.print_exc()
         raise typer.Exit(NO_VERDICT)
