@@ -1,4 +1,4 @@
-"""What the example package declares: names, section, stage, records, and what is not as declared."""
+"""Declarations of the example package: its name, section, stage and records, and what is not as declared."""
 
 from __future__ import annotations
 

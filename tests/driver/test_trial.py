@@ -168,7 +168,7 @@ def test_a_closed_loop_does_not_starve_a_system_that_commits_now_and_then(fleet:
 
 @pytest.mark.alone
 def test_a_closed_loop_tells_that_uncommitted_rows_filled_its_queues(artifact: Path, tmp_path: Path) -> None:
-    """They keep a system of 400,000 rows/s that commits every 2 s at what the queues hold; small windows are whole."""
+    """Uncommitted rows keep a system of 400,000 rows/s that commits every 2 s at what the queues hold."""
     held_back = []
     for report_s in (2.0, 0.05):
         with Fleet(artifact, Replay(max_memory_mb=64), tick="ns", columns=COLUMNS) as fleet:

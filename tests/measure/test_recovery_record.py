@@ -1,4 +1,4 @@
-"""What a recovery says of a struck trial, and what record, figures and page make of all trials of a fault."""
+"""Struck trials: what a recovery says of each, and what record, figures and page make of all of a fault."""
 
 from __future__ import annotations
 
