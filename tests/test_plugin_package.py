@@ -119,23 +119,25 @@ def changed(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_what_a_query_lacks_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for fields, message in (
+    for_flink: list[tuple[dict[str, Any], str]] = [
         ({"code": {"spark": "a:b"}}, "has code for spark, and not for flink"),
         ({"results": ()}, "does not name the columns of its answer"),
         ({"late": "session"}, "Flink does not count the late events"),
-    ):
+    ]
+    for fields, message in for_flink:
         with monkeypatch.context() as patch:
             changed(patch, **fields)
             with pytest.raises(Unsupported, match=message):
                 flink.check("f", SPEC)
-    for fields, message in (
+    for_all: list[tuple[dict[str, Any], str]] = [
         (
             {"question": "none.sql"},
             "query example.extremes: the package streamgauge_example.extremes has no text none.sql",
         ),
         ({"code": {}}, "query example.extremes: streamgauge_example.extremes has code for none, and not for spark"),
         ({"name": "other"}, "query.query: streamgauge_example.extremes:EXTREMES is named other, but registered as"),
-    ):
+    ]
+    for fields, message in for_all:
         with monkeypatch.context() as patch:
             changed(patch, **fields)
             with pytest.raises(UserError) as problem:  # noqa: PT012 - the first of them that fails

@@ -28,7 +28,7 @@ def blocks(times: list[int], sizes: list[int] | None = None) -> Blocks:
     cuts, before = [0], BEFORE_ALL
     while cuts[-1] < len(times):
         cuts.append(min(len(times), cuts[-1] + sizes[(len(cuts) - 1) % len(sizes)]))
-    extents = []
+    extents: list[RowGroup] = []
     for low, high in pairwise(cuts):
         part = array[low:high]
         extents.append(RowGroup("", len(extents), high - low, int(part.min()), int(part.max()), before))

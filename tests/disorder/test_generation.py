@@ -45,7 +45,7 @@ def write(
     """The events in several files of several row groups."""
     directory.mkdir()
     rows_per_file, rows_per_group = int(rng.integers(20, 200)), int(rng.integers(5, 60))
-    files = []
+    files: list[Path] = []
     for start in range(0, len(times), rows_per_file):
         part = slice(start, start + rows_per_file)
         lines = pa.array([b"%d\n" % s for s in seq[part].tolist()], pa.binary())

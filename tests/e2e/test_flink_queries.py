@@ -149,7 +149,7 @@ def test_before_1970_the_answer_is_duckdb_s_or_refused(
 
 
 #: what the engine is told instead: a watermark a millisecond off, windows that hold their end, rows that it never sees
-SLIPS = {
+SLIPS: dict[str, tuple[dict[str, object], str]] = {
     "watermark": ({"watermark_ms": 2_001}, "its rows imply"),
     "closed end": ({"offset_us": 1}, "expected"),
     "lost rows": ({"reads": [{"name": ["a", "b", "c"]}]}, "expected"),

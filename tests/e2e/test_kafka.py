@@ -123,7 +123,7 @@ def test_a_job_that_is_started_once_goes_on_from_trial_to_trial_until_it_dies(
     broker: Broker, artifact: Path, tmp_path: Path
 ) -> None:
     with started(settings(broker, started="once"), artifact, tmp_path, partitions=2) as (system, fleet):
-        processes = []
+        processes: list[set[int]] = []
         for number in (1, 2, 3):
             run = trial(system, fleet, tmp_path / str(number))
             told, processes = run.details["system"], [*processes, jobs(broker.bootstrap)]

@@ -103,7 +103,7 @@ def test_what_a_job_answers_again_after_its_death_counts_as_duplicates(
 def test_a_second_member_that_joins_the_group_and_leaves_loses_and_doubles_nothing(
     artifact: Path, tmp_path: Path, broker: Broker
 ) -> None:
-    taken = []
+    taken: list[object] = []
 
     def join() -> None:
         (name,) = (topic.removesuffix("-in") for topic in topics(broker) if topic.endswith("-in"))

@@ -106,10 +106,14 @@ def ended(service: Service, begun: Begun) -> Ended:
         service.keep()
         return str(airflow.told(f"/dags/{DAG}/dagRuns/pair%2B1").get("state"))
 
+    def well() -> bool:
+        service.keep()
+        return healthy(service)
+
     wait_for(lambda: RunLog(service.run).latest("analyze"), "stage in the middle", 240, every=2)
     service.restart("api-server")
     service.restart_database()  # no task can end meanwhile
-    wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
+    wait_for(well, "healthy Airflow", 240)
     wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=4)
     cell = service.run / "cells" / "late.all.known"
     trials, latency_trials = (read_jsonl(cell / f"{name}.jsonl") for name in ("trials", "latency-trials"))
@@ -119,7 +123,7 @@ def ended(service: Service, begun: Begun) -> Ended:
 
 def test_only_who_may_can_trigger_a_run(service: Service, begun: Begun) -> None:
     assert begun.task["state"] == "success", begun.log
-    body = {"logical_date": None, "dag_run_id": "refused", "conf": {}}
+    body: dict[str, Any] = {"logical_date": None, "dag_run_id": "refused", "conf": {}}
     assert service("/api/v2/dags")[0] == 401
     assert service(RUNS, body)[0] == 401
     assert service(RUNS, body, "no.real.token")[0] in (401, 403)

@@ -31,6 +31,7 @@ from streamgauge.streams.advice.engines import Arrivals, Asked, by_engine
 from streamgauge.streams.kafka.partitioner import partitions_of
 from tests.conftest import ROOT
 from tests.driver.conftest import COLUMNS, stream_table
+from tests.told import compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 JOBS = ROOT / "examples" / "jobs"
@@ -80,8 +81,7 @@ def check(name: str, broker: Broker, late: Path, classes: str, work: Path, **ans
         finally:
             system.stop()
     assert run.observation.invalid is None
-    found: dict[str, Any] = run.details["system"]["check"]
-    return found
+    return dict(compared(run.details))
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.command import Answer, Call, run
@@ -78,7 +80,8 @@ def test_openmetrics_has_every_figure_and_its_interval_at_its_time(nights: Path)
     example.run(nights, "n4", example.result("n4", 1.5, at="2026-03-04T02:00:00+00:00", system='a"b\\c'))
     call(nights, "add")
     said, text = exported(nights, "openmetrics")
-    families = {family.name: family.samples for family in text_string_to_metric_families(text)}
+    parsed: Callable[[str], Iterable[Metric]] = text_string_to_metric_families
+    families = {family.name: family.samples for family in parsed(text)}
     samples = {name: [(one.value, int(float(one.timestamp))) for one in some] for name, some in families.items()}
     assert samples == {
         "streamgauge_event_latency_ms_p99": [

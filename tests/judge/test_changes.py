@@ -33,7 +33,7 @@ def test_finds_a_step_with_its_place_magnitude_and_confidence() -> None:
     assert change.interval is not None
     assert change.interval[0] < 0.1 < change.interval[1]
     assert change.magnitude == pytest.approx(0.1, abs=0.01)
-    assert (change.before, change.after) == (pytest.approx(100, rel=0.01), pytest.approx(110, rel=0.01))
+    assert (change.before, change.after) == pytest.approx((100, 110), rel=0.01)
     assert change.confidence > 0.999
     assert found.noise == pytest.approx(0.01, rel=0.3)
 

@@ -101,8 +101,8 @@ def test_sessions_are_joined_one_by_one_as_flink_does(events: list[tuple[str, in
         wanted.append(merged[1] <= mark)
         windows[key] = live if wanted[-1] else [*(w for w in live if w not in touched), merged]
     keys = np.array([ord(key) for key, *_ in events], np.int64)
-    at, late = np.array([a for _, a, _ in events], np.int64), np.array(marks, np.int64)
-    assert left_out(keys, at, late, gap).tolist() == wanted
+    times, late = np.array([at for _, at, _ in events], np.int64), np.array(marks, np.int64)
+    assert left_out(keys, times, late, gap).tolist() == wanted
 
 
 def test_of_several_queues_late_sessions_are_not_known() -> None:
