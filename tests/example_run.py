@@ -169,7 +169,7 @@ def record_example(store: Store, made: Benchmark) -> Recorder:
     r.stage("ingest", seconds=9.1, outcome=r.artifact("events", events_key(store, made), {"rows": 26_483}))
     r.stage("analyze", seconds=5.4, outcome=r.artifact("profile", profile_key(store, made), {}, profile=profile()))
     for experiment in (ordered, late20):
-        manifest = stream(round(experiment.target_percent))
+        manifest = stream(round(experiment.target_percent or 0))
         made_stream = r.artifact("stream", stream_key(store, made, experiment), manifest)
         r.stage("generate", seconds=7.0, experiment=experiment.name, outcome=made_stream)
     r.stage("generate", "failed", 6.0, experiment=late99.name,

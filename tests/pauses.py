@@ -13,7 +13,7 @@ CODE = "streamgauge_example.pauses:PAUSES"
 
 def bench_of(place: Path, section: dict[str, Any] | None = None, **more: Any) -> Bench:
     """A system that hands over every 50 ms, and works on each batch for 20 ms."""
-    asked = {} if section is None else {NAME: section}
+    asked: dict[str, Any] = {} if section is None else {NAME: section}
     return write_bench(place, capacity=40_000, batch_cost="20ms", **asked, **more)
 
 

@@ -108,11 +108,12 @@ def test_what_is_not_as_declared_is_one_line(tmp_path: Path, monkeypatch: pytest
     bench = bench_of(tmp_path, {})
     declared = measurements.package_of(NAME)
     here = sys.modules["streamgauge_example.pauses"]
-    for fields, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"section": "math:pi"}, f"{NAME}: math:pi is no OwnSection of streamgauge.bench.measurements"),
         ({"measure": "math:pi"}, f"{NAME}: math:pi is no function"),
         ({"measure": "math:no"}, f"{NAME}: math:no cannot be loaded: AttributeError: module 'math' has no"),
-    ):
+    ]
+    for fields, message in wrong:
         monkeypatch.setattr(here, "PAUSES", replace(declared, **fields))
         with pytest.raises(UserError) as problem:
             check_names(bench.benchmark, load=True)
@@ -146,8 +147,9 @@ def test_reserved_names_are_those_of_stages_of_what_they_write_and_of_records() 
 def test_a_name_that_cannot_be_is_refused_where_it_is_used(plugin: Path, tmp_path: Path, name: str, why: str) -> None:
     renamed(plugin, name)
     assert bench_of(tmp_path).benchmark.sections.keys() == {"search", "latency"}
+    section: dict[str, Any] = {name: {}}
     with pytest.raises(UserError) as problem:
-        write_bench(tmp_path, **{name: {}})
+        write_bench(tmp_path, **section)
     assert f"{name}: found a measurement that cannot have this name: {why}" in str(problem.value)
     assert len(str(problem.value).splitlines()) == 1
     if name != "copy":

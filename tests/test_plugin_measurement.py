@@ -26,7 +26,7 @@ from streamgauge.catalog.stages import stage_of
 from streamgauge.records.answered import Answered
 from streamgauge.results.index import Index, export
 from streamgauge.results.report import cells_section
-from streamgauge.results.report.blocks import Tiles
+from streamgauge.results.report.blocks import Hole, Tiles
 from streamgauge.results.report.overview import expected
 from streamgauge.results.report.run_records import Records
 from tests.measure.benches import CELL
@@ -68,8 +68,8 @@ def test_a_cell_is_measured_by_the_job_of_all_measurements(plugin: Path, tmp_pat
     broken(plugin)
     for name in [name for name in sys.modules if name.startswith("streamgauge_example")]:
         del sys.modules[name]
-    holes = {block.what: block.why for block in cells_section.section(records).parts[0].blocks if block.kind == "hole"}
-    assert holes == {
+    blocks = cells_section.section(records).parts[0].blocks
+    assert {block.what: block.why for block in blocks if isinstance(block, Hole)} == {
         "No sustainable rate": "not found",
         f"No {NAME}": f"{NAME}: {CODE} cannot be loaded: SystemExit: imported",
     }

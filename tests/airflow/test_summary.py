@@ -8,10 +8,10 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from streamgauge.app.airflow import dag_run, stage_runs, summary
 from streamgauge.app.airflow.stage_runs import BenchmarkRun
+from streamgauge.base.console import Console
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog

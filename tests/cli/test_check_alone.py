@@ -67,9 +67,8 @@ def _placed(folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
         (folder / name).chmod(0o755)
-    library = next(
-        Path(module.__file__) for module in map(__import__, ("_json", "_heapq")) if hasattr(module, "__file__")
-    )
+    modules = map(__import__, ("_json", "_heapq"))
+    library = next(file for module in modules if (file := getattr(module, "__file__", None)) is not None)
     shutil.copy(library, folder / "libmarker.so")  # any library: nobody shall load it
     os.mkfifo(folder / "pipe")
     os.mkfifo(folder / "pipe.sql")

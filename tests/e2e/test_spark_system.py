@@ -20,7 +20,7 @@ from streamgauge.bench.engines.spark.spark_system import SparkSystem
 from streamgauge.config import Workload
 from tests.e2e.processes import alive
 from tests.engines.hand import COLUMNS, HandDriver, row, sentinel
-from tests.told import batches
+from tests.told import batches, extra
 
 pytestmark = pytest.mark.e2e
 FIRST = min(os.sched_getaffinity(0))
@@ -88,11 +88,11 @@ def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_l
         assert figures["failure"] is None
         assert sum(batch["rows"] for batch in batches(figures)) == 101
         assert sum(body["rows"] for body in driver.reports.values()) == (10 if number == 0 else 100)
-        assert figures["cpu_seconds"] > 0
-        assert figures["rss_bytes"] > 100e6
+        assert (figures["cpu_seconds"] or 0) > 0
+        assert (figures["rss_bytes"] or 0) > 100e6
         assert figures["software"]["spark"].startswith("4.")
         assert figures["rules"].pace.behind == 2, "the session has a watermark for each operator, as declared"
-        assert figures["checkpoint_manager"].endswith("FileSystemBasedCheckpointFileManager")
+        assert extra(figures, "checkpoint_manager").endswith("FileSystemBasedCheckpointFileManager")
         if number == 0:
             assert max(batch["state_rows"] for batch in batches(figures)) > 0
         driver.close()

@@ -141,4 +141,4 @@ def test_a_template_takes_the_time_in_any_unit(template: str, tick: Tick, line: 
 
 
 def test_a_sentinel_beyond_the_last_year_has_the_last_second_of_it() -> None:
-    assert sentinel_line("{time:%Y-%m-%d}", 2**63 - 1, "us") == "9999-12-31"
+    assert sentinel_line("{time:%Y-%m-%d}", 1000 * (2**63 - 1), "ns") == "9999-12-31"

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from streamgauge.app.airflow import summary
+from streamgauge.base.console import Console
 from streamgauge.bench.faults.strike import Strike
 from streamgauge.bench.measure.cell_run import CellRun
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
+from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.bench.measurements.recovery.stage import differing, keep, struck_of, suffered_of
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog import results
@@ -191,7 +192,9 @@ def test_a_figure_tells_in_how_many_trials_answers_were_compared(tmp_path: Path)
     right = Struck(valid=True, taken_again_s=1.0, back_s=2.0, peak_age_s=3.0, correct=True, lost=0, doubled=0)
     unknown = right.model_copy(update={"correct": None, "lost": None, "doubled": None})
     void = Struck(valid=False, reason="the driver limited this trial")
-    trials = {"kill": [right, right, void], "cut": [right, right, unknown], "rescale": [unknown], "restart": [right]}
+    trials: dict[Kind, list[Struck]] = {
+        "kill": [right, right, void], "cut": [right, right, unknown], "rescale": [unknown], "restart": [right],
+    }  # fmt: skip
     faults = [suffered_of(fault, "", given) for fault, given in trials.items()]
     for one in faults:
         keep(cell_run, one, {})

@@ -67,6 +67,7 @@ def test_a_known_leak_is_found_with_its_rate_and_all_else_is_level(tmp_path: Pat
     assert (run.valid, run.reason.count("invalid")) == (True, 0)
     assert [one.name for one in run.growing] == ["resident_memory"], sentence_of(run)
     [memory] = run.growing
+    assert memory.per_hour is not None
     assert memory.per_hour == pytest.approx(3600 * 4 * MIB, rel=0.1)
     assert memory.low is not None
     assert memory.high is not None

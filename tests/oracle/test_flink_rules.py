@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.engines.spark import queries as spark
 from streamgauge.bench.oracle.batches import BatchLog
@@ -17,6 +19,7 @@ from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.late_rows import Expectation, Unknowable, expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.driver import ReportBody
 from streamgauge.records.rules import LEAST_MS
 from streamgauge.records.trial import SystemFigures
 from streamgauge.streams.lateness.sessions import left_out
@@ -151,7 +154,11 @@ def checked(output: pa.Table, read: list[tuple[int, int | None]] = READ, late: i
     figures: SystemFigures = {"stretches": [{"ends": [{"0": end}], "watermark_ms": mark} for end, mark in read]}
     if late is None:
         figures["late_dropped"] = None
-    report = {"rows": output.num_rows, "checksum": checksum(output), "batch": {"late": late}}
+    batch: Any = {"late": late}
+    report: ReportBody = {
+        "rows": output.num_rows, "checksum": checksum(output), "batch": batch, "event_latency": Histogram().to_dict(),
+        "processing_latency": Histogram().to_dict(),
+    }  # fmt: skip
     return check(RECORDED, figures, [report], TUMBLING, flink.rules(TUMBLING))
 
 

@@ -171,7 +171,7 @@ def test_a_refuted_ladder_is_climbed_again_and_refuted_twice_it_is_no_result() -
     assert isinstance(climbed, Hold)
     assert climbed.purpose == "ladder", "it is warm: no second warm-up"
     ladder = [w for w in windows if w.purpose == "ladder"]
-    again = [*windows, bad, bad, *ladder]
+    again: list[Measurement] = [*windows, bad, bad, *ladder]
     end: Any = next_step(plan, Limits(), again)
     while isinstance(end, Recover):
         again.append(replace(bad, rate_events_per_s=end.rate_events_per_s, purpose=end.purpose))
@@ -228,10 +228,12 @@ def recovered(plan: Search, *told: tuple[Purpose, Outcome | None], limits: Limit
 
 def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None:
     plan = Search(proof_steps=2)
-    done = recovered(plan, ("below", "sustainable"), *[("above", None)] * 3)
+    above: list[tuple[Purpose, None]] = [("above", None)] * 3
+    done = recovered(plan, ("below", "sustainable"), *above)
     assert isinstance(done, Done)
     assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear above the estimate")
-    done = recovered(plan, *[("below", None)] * 3)
+    below: list[tuple[Purpose, None]] = [("below", None)] * 3
+    done = recovered(plan, *below)
     assert isinstance(done, Done)
     assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear below and above the estimate")
 
