@@ -23,6 +23,7 @@ import pytest
 from streamgauge.app.airflow import summary
 from streamgauge.base import processes
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.places import Remote
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from streamgauge.results.index import index_run
@@ -149,7 +150,9 @@ def test_no_secret_is_seen_in_a_run(service: Service, begun: Begun) -> None:
     assert spark["history"] == f"http://history.example.org:18080/history/{spark['id']}/"
     assert [place for place in (service.place / "events").iterdir() if spark["id"] in place.name]
 
-    places = {str(file): file.read_bytes() for file in service.run.changes()}  # type: ignore[attr-defined]
+    run = service.run
+    assert isinstance(run, Remote)
+    places = {str(file): file.read_bytes() for file in run.changes()}
     for folder, _, names in os.walk(service.place):
         for file in (Path(folder) / name for name in names):
             with suppress(FileNotFoundError):  # the run goes on there
@@ -311,9 +314,10 @@ def test_a_cleared_task_of_a_corrected_experiment_builds_only_what_is_missing(
     service: Service, page: AirflowPage
 ) -> None:
     data = service.store.root / "data"
+    assert isinstance(data, Remote)
 
     def built() -> dict[Path, datetime]:
-        return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}  # type: ignore[attr-defined]
+        return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}
 
     def searched() -> list[Any]:
         cell = service.run / "cells" / "late.all.known"
