@@ -1,4 +1,4 @@
-"""What a driver process tells of a trial that has ended."""
+"""The observation of a trial, as a driver process tells it in the end."""
 
 from __future__ import annotations
 
