@@ -56,7 +56,7 @@ def made_benchmark(source: Path) -> Benchmark:
 def record_degrees(store: Store, made: Benchmark) -> Recorder:
     r = Recorder(store, made)
     for experiment in made.experiments:
-        manifest = stream(round(experiment.target_percent))
+        manifest = stream(round(experiment.target_percent or 0))
         outcome = r.artifact("stream", stream_key(store, made, experiment), manifest)
         r.stage("generate", outcome=outcome, experiment=experiment.name)
         r.stage("validate", experiment=experiment.name)

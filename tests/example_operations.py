@@ -8,6 +8,7 @@ from typing import Any
 
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Peak, Repeat
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck
+from streamgauge.bench.measurements.recovery.section import Kind
 from streamgauge.bench.measurements.recovery.stage import suffered_of
 from streamgauge.bench.measurements.scaling.record import Checked, ScalingRun
 from streamgauge.bench.measurements.scaling.section import Scaling
@@ -64,10 +65,11 @@ def struck(nth: int, seconds: float, lost: int) -> Struck:
 
 
 def recovery(is_late: bool) -> RecoveryRun:
+    brought: list[tuple[Kind, float, int]] = [("kill", 11.0, 1234 if is_late else 0), ("cut", 2.5, 0)]
     faults = [
         suffered_of(fault, "", [struck(nth, seconds, lost * nth) for nth in (0, 1)], interval)
         for interval in ("1s", "5s")
-        for fault, seconds, lost in (("kill", 11.0, 1234 if is_late else 0), ("cut", 2.5, 0))
+        for fault, seconds, lost in brought
     ]
     spared = [suffered_of("restart", "its executors run within its driver", [], interval) for interval in ("1s", "5s")]
     return RecoveryRun(

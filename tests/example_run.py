@@ -10,6 +10,7 @@ from typing import Any
 from streamgauge.base.jsonl import append_json, write_json
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
+from streamgauge.records.driver import DriverFigures
 from streamgauge.streams.keys import events_key, profile_key, stream_key
 from tests.example_search import LOSS, System, compared, recovery, search, windows
 
@@ -168,7 +169,7 @@ def record_example(store: Store, made: Benchmark) -> Recorder:
     r.stage("ingest", seconds=9.1, outcome=r.artifact("events", events_key(store, made), {"rows": 26_483}))
     r.stage("analyze", seconds=5.4, outcome=r.artifact("profile", profile_key(store, made), {}, profile=profile()))
     for experiment in (ordered, late20):
-        manifest = stream(round(experiment.target_percent))
+        manifest = stream(round(experiment.target_percent or 0))
         made_stream = r.artifact("stream", stream_key(store, made, experiment), manifest)
         r.stage("generate", seconds=7.0, experiment=experiment.name, outcome=made_stream)
     r.stage("generate", "failed", 6.0, experiment=late99.name,
@@ -244,7 +245,7 @@ def summary(p99: int) -> dict[str, Any]:
     return {"count": 100, "mean": 1.0, **dict.fromkeys(("p50", "p90", "p95", "p99", "p99.9", "max"), p99)}
 
 
-DRIVER = {
+DRIVER: DriverFigures = {
     "attempt": "a", "state": "stopped", "hold": False, "behind_s": 0.0, "failure": None, "ready": True,
     "start_wall_ns": 1000 * S, "stream": 0, "latest": 0, "soon": 0, "clock_step_ns": 0,
     "slip_ns": {"p50": 0, "p99": 250_000, "max": 300_000}, "offered": [1], "planned": [1], "committed": [1],

@@ -23,7 +23,8 @@ def flipped(data: bytes, seed: int, flips: int = FLIPS) -> list[bytes]:
 
 
 #: the commands that sound_files tells the output of
-LISTED, SHOWN = ("results", "list", "--json"), ("runs", "show", "night1", "--json")
+LISTED: tuple[str, ...] = ("results", "list", "--json")
+SHOWN: tuple[str, ...] = ("runs", "show", "night1", "--json")
 
 
 @cache
@@ -39,7 +40,7 @@ def sound_files() -> tuple[dict[str, bytes], dict[tuple[str, ...], str]]:
     from tests.catalog.test_flipped_artifacts import make
     from tests.catalog.test_flipped_records import BENCHMARK
     from tests.command import Call, run
-    from tests.example_run import LOSS
+    from tests.example_search import LOSS
     from tests.index.example import three_runs
 
     with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +63,8 @@ def sound_files() -> tuple[dict[str, bytes], dict[tuple[str, ...], str]]:
 def replay_is_refused(work: Path) -> str | None:
     """The line that refuses the stream of sound_files in a folder; None if it is what was written."""
     from streamgauge.base.errors import UserError
-    from tests.catalog.test_flipped_artifacts import Store, rows_of, table
+    from streamgauge.catalog.artifacts import Store
+    from tests.catalog.test_flipped_artifacts import rows_of, table
 
     try:
         rows = rows_of(Store(work / "artifacts"))

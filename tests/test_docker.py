@@ -87,7 +87,7 @@ def test_a_secret_that_is_empty_is_made_anew_and_keeps_a_program_from_its_start(
     (tmp_path / "mine" / "driver_token").write_text("")
 
     def start() -> subprocess.CompletedProcess[str]:
-        command = [DOCKER / "entrypoint.sh", "sh", "-c", 'printf %s "$STREAMGAUGE_TOKEN"']
+        command: list[str | Path] = [DOCKER / "entrypoint.sh", "sh", "-c", 'printf %s "$STREAMGAUGE_TOKEN"']
         environment = {"PATH": os.environ["PATH"], "SECRETS": str(tmp_path / "mine")}
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 

@@ -68,7 +68,8 @@ print(stage_rows())
 def example(heading: str, number: int = 0) -> str:
     """The nth block of code below a heading of the page."""
     section = re.split(r"^##+ ", PAGE.split(f"### {heading}\n")[1], flags=re.MULTILINE)[0]
-    return re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)[number]
+    blocks: list[str] = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    return blocks[number]
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_actionlint_finds_nothing_in_the_workflows_nor_in_how_they_use_the_actio
         text = re.sub(r"streamgauge/streamgauge(\S*)@main", r"./\1", (EXAMPLES / name).read_text())
         (workflows / name).write_text(text)
     programs = Path(sys.executable).parent
-    command = [programs / "actionlint", "-oneline", "-shellcheck", programs / "shellcheck"]
+    command: list[str | Path] = [programs / "actionlint", "-oneline", "-shellcheck", programs / "shellcheck"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == ""
     wrong = workflows / "gate.yml"
     wrong.write_text(wrong.read_text().replace("minutes:", "minute:"))

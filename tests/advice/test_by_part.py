@@ -23,7 +23,7 @@ SECOND = 1000 * MS
 def streams(events: int) -> tuple[Times, list[str | None], list[str]]:
     """Times in ns of events that come late by up to 2 s in part a, and up to 60 s in all others; parts; keys."""
     draw = np.random.default_rng(7)
-    parts = draw.choice(["a", "b", None], events, p=[0.5, 0.4, 0.1]).tolist()
+    parts = draw.choice(np.array(["a", "b", None]), events, p=[0.5, 0.4, 0.1]).tolist()
     behind = draw.exponential(1.0, events) * np.array([0.4 if part == "a" else 12.0 for part in parts])
     times = ((np.arange(events) * 0.1 - behind) * 1000).astype(np.int64) * MS
     return times, parts, draw.choice(["x", "y"], events).tolist()

@@ -108,11 +108,11 @@ def check(trade: Trade, events: list[Event], question: Question) -> None:
     ):
         assert wait is not None
         for name, share in (("p50", 0.5), ("p99", 0.99)):
-            expected = quantile(waited, share)
+            right = quantile(waited, share)
             measured_ = getattr(wait, name)
-            assert (measured_ is None) == (expected is None)
-            if expected is not None:
-                assert abs(measured_ - expected) <= abs(expected) * 2**-8 + 1
+            assert (measured_ is None) == (right is None)
+            if right is not None:
+                assert abs(measured_ - right) <= abs(right) * 2**-8 + 1
 
 
 events_of = st.lists(

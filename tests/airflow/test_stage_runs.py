@@ -87,7 +87,7 @@ def test_a_stage_that_is_done_is_left_out_with_the_same_settings_alone(
 
     def run(benchmark: Benchmark) -> list[str]:
         def submit(given: list[list[str]], *_: object) -> None:
-            for stage, *_ in given:
+            for stage, *_rest in given:
                 submitted.append(stage)
                 with RunLog(tmp_path / "runs" / "r").stage(stage, {}) as facts:
                     facts["settings"] = fingerprint(benchmark)

@@ -8,10 +8,10 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from streamgauge.app.airflow import dag_run, stage_runs, summary
 from streamgauge.app.airflow.stage_runs import BenchmarkRun
+from streamgauge.base.console import Console
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
@@ -112,8 +112,8 @@ def test_figures_of_other_measurements_have_a_line_each_and_those_that_were_repl
     for value in (20.0, 10.0):
         figure = Result(*names, "catchup_seconds", "s", value, RUN, "c", low=9.0, high=21.0, machine={}, software={})
         results.append(store.run(RUN), replace(figure, replaces=True))
-    for value, metric in ((None, "catchup_hour_seconds"), (3.0, "catchup_peak_state_rows")):
-        figure = Result(*names, metric, "s", value, RUN, "c", reason="few", machine={}, software={})
+    for known, metric in ((None, "catchup_hour_seconds"), (3.0, "catchup_peak_state_rows")):
+        figure = Result(*names, metric, "s", known, RUN, "c", reason="few", machine={}, software={})
         results.append(store.run(RUN), figure)
     console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
     summary.show_figures(made, store, RunLog(store.run(RUN)), console)

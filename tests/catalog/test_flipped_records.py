@@ -61,7 +61,8 @@ def test_a_run_s_benchmark_is_its_own_or_none(tmp_path: Path) -> None:
     benchmark = config.parse(config.Benchmark, BENCHMARK, "test")
     file = tmp_path / "benchmark.json"
     write_record(file, benchmark.model_dump(mode="json"))
-    for read in (lambda: config.of_run(tmp_path), lambda: config.load(file)):
+    reads: list[Callable[[], config.Benchmark]] = [lambda: config.of_run(tmp_path), lambda: config.load(file)]
+    for read in reads:
         wanted = read()
         found, lines = read_each(file, read)
         assert all(one == wanted for one in found)

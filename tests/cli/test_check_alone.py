@@ -67,9 +67,8 @@ def _placed(folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
         (folder / name).chmod(0o755)
-    library = next(
-        Path(module.__file__) for module in map(__import__, ("_json", "_heapq")) if hasattr(module, "__file__")
-    )
+    modules = map(__import__, ("_json", "_heapq"))
+    library = next(file for module in modules if (file := getattr(module, "__file__", None)) is not None)
     shutil.copy(library, folder / "libmarker.so")  # any library: nobody shall load it
     os.mkfifo(folder / "pipe")
     os.mkfifo(folder / "pipe.sql")
@@ -259,9 +258,11 @@ def test_what_executes_says_so_before_it_does(
     release = {"rate": 100, "queries": []}
     file = written(tmp_path, search={"verdict": "loud_verdict:absent"}, systems=systems, release=release)
     cell = ["--experiment", "e", "--workload", "w", "--system", "a"]
-    more = {"trial": [*cell, "--rate", 9, "--seconds", 1], "search": cell,
-            "release-check": ["--baseline", "a", "--candidate", "b"]}.get(command[0], [])  # fmt: skip
-    answer = call(*command, file, "--artifacts", tmp_path / "a", *more)
+    more: dict[str, list[str]] = {
+        "trial": [*cell, "--rate", "9", "--seconds", "1"], "search": cell,
+        "release-check": ["--baseline", "a", "--candidate", "b"],
+    }  # fmt: skip
+    answer = call(*command, file, "--artifacts", tmp_path / "a", *more.get(command[0], []))
     answer.refused("search.verdict: loud_verdict:absent cannot be loaded: AttributeError")
     assert answer.err.index("x: runs the code loud_verdict:absent  (search.verdict)") < answer.err.index("LOADED")
     assert "LOADED" not in call("check", file, "--artifacts", tmp_path / "a").err

@@ -31,6 +31,13 @@ def commands(command: Any, *names: str) -> Iterator[list[str]]:
 ALL = list(commands(typer.main.get_command(cli.application())))
 
 
+def command_of(names: list[str]) -> Any:
+    command: Any = typer.main.get_command(cli.application())
+    for name in names:
+        command = command.commands[name]
+    return command
+
+
 def test_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERMINAL_WIDTH", "100")
     monkeypatch.setenv("COLUMNS", "100")
@@ -54,15 +61,12 @@ def test_every_command_has_a_heading() -> None:
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in pages.EXAMPLES.items() for text in texts])
 def test_examples_are_accepted(name: str, text: str) -> None:
-    command = typer.main.get_command(cli.application()).commands[name]  # type: ignore[attr-defined]
-    command.make_context(name, shlex.split(text))
+    command_of([name]).make_context(name, shlex.split(text))
 
 
 @pytest.mark.parametrize("names", ALL, ids=" ".join)
 def test_every_option_is_described(names: list[str]) -> None:
-    command = typer.main.get_command(cli.application())
-    for name in names:
-        command = command.commands[name]  # type: ignore[attr-defined]
+    command = command_of(names)
     assert re.match(r"[A-Z].*\.", command.help or ""), names
     undescribed = [p.name for p in command.params if not getattr(p, "help", None)]
     assert undescribed == [], names

@@ -112,8 +112,8 @@ def test_compare(artifacts: Path) -> None:
 def test_a_sound_measurement_without_a_value_says_why_and_counts_as_no_figure(artifacts: Path) -> None:
     for name, value in (("one", None), ("two", 3.0)):
         grown = replace(figure(name, 3, metric="soak_heap_per_hour"), value=value)
-        none = {"low": None, "high": None, "reason": "fewer than 16 samples"}
-        results.append(artifacts / "runs" / name, grown if value else replace(grown, **none))
+        none = replace(grown, low=None, high=None, reason="fewer than 16 samples")
+        results.append(artifacts / "runs" / name, grown if value else none)
     assert "soak_heap_per_hour  —  fewer than 16 samples\n" in call(artifacts, "runs", "show", "one").out
     assert "soak_heap_per_hour" not in call(artifacts, "runs", "compare", "one", "two").out
     assert [one["figures"] for one in call(artifacts, "runs", "list", "--json").json["runs"]] == [1, 2]

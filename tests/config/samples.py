@@ -19,8 +19,8 @@ SOUND: dict[str, Any] = {
 
 def changed(*place: str | int, value: Any) -> dict[str, Any]:
     """The sound file with one value set, or taken out when it is None."""
-    raw = json.loads(json.dumps(SOUND))
-    node = raw
+    raw: dict[str, Any] = json.loads(json.dumps(SOUND))
+    node: Any = raw
     for part in place[:-1]:
         node = node[part] if isinstance(part, int) else node.setdefault(part, {})
     if value is None:

@@ -153,7 +153,10 @@ def test_a_secret_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path:
 
 @pytest.mark.parametrize("key", ["experiments", "workloads", "systems"])
 def test_names_that_occur_twice_are_refused(tmp_path: Path, key: str) -> None:
-    item = {"experiments": {"target_percent": 1}, "workloads": {"query": "passthrough"}, "systems": {}}[key]
+    items: dict[str, dict[str, Any]] = {
+        "experiments": {"target_percent": 1}, "workloads": {"query": "passthrough"}, "systems": {},
+    }  # fmt: skip
+    item = items[key]
     raw = SOUND | {key: [{"name": "a", **item}, {"name": "b", **item}, {"name": "a", **item}]}
     with pytest.raises(UserError, match=rf"b.yaml(:\d+:\d+)?: {key}: found the name 'a' twice; names must differ"):
         loaded(tmp_path / "b.yaml", raw)

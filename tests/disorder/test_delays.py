@@ -141,7 +141,7 @@ def test_a_module_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def late_only(quantile: float, low: int, high: int) -> float:
-    return low + (high - low) * quantile**0.5
+    return low + (high - low) * float(quantile**0.5)
 
 
 def decreasing(quantile: float, low: int, high: int) -> float:

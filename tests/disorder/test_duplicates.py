@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
@@ -30,11 +31,11 @@ def in_python(events: int, share: Fraction, seed: int) -> set[int]:
     st.integers(0, 2**63 - 1),
     st.randoms(use_true_random=False),
 )
-def test_as_many_as_asked_and_the_same_for_any_part(events: int, percent: object, seed: int, random: object) -> None:
+def test_as_many_as_asked_and_the_same_for_any_part(events: int, percent: object, seed: int, random: Random) -> None:
     share = Fraction(str(percent)) / 100
     wanted = in_python(events, share, seed)
     assert len(wanted) == total(events, share)
-    numbers = np.array(random.sample(range(events), random.randint(1, events)), np.int64)  # type: ignore[attr-defined]
+    numbers = np.array(random.sample(range(events), random.randint(1, events)), np.int64)
     duplicated = are_duplicated(numbers, events, share, seed)
     assert set(numbers[duplicated].tolist()) == wanted & set(numbers.tolist())
 

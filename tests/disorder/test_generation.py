@@ -25,8 +25,9 @@ CUTTINGS = ((1, 1, 10**6, 10**6), (3, 1, 70, 40), (8, 3, 1, 2), (30, 10, 1, 9))
 
 def source(kind: str, rng: np.random.Generator) -> np.ndarray:
     n = int(rng.integers(1, 220))
-    gaps = {"ties": [1, 0.1], "sparse": [200, 1], "bursty": [1, 1], "disordered ties": [2, 0.3]}.get(kind, [5, 1])
-    times = np.cumsum(rng.integers(0, gaps[0] + 1, n) * (rng.random(n) < gaps[1])).astype(np.int64)
+    gaps = {"ties": (1, 0.1), "sparse": (200, 1.0), "bursty": (1, 1.0), "disordered ties": (2, 0.3)}
+    longest, share = gaps.get(kind, (5, 1.0))
+    times = np.cumsum(rng.integers(0, longest + 1, n) * (rng.random(n) < share)).astype(np.int64)
     if kind == "bursty":
         times += np.cumsum((rng.random(n) < 0.03) * 500)
     if kind.startswith("disordered"):
@@ -45,7 +46,7 @@ def write(
     """The events in several files of several row groups."""
     directory.mkdir()
     rows_per_file, rows_per_group = int(rng.integers(20, 200)), int(rng.integers(5, 60))
-    files = []
+    files: list[Path] = []
     for start in range(0, len(times), rows_per_file):
         part = slice(start, start + rows_per_file)
         lines = pa.array([b"%d\n" % s for s in seq[part].tolist()], pa.binary())

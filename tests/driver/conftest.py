@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -93,7 +94,7 @@ def serve() -> Iterator[Serve]:
         times: list[int],
         *,
         token: str = "",
-        context: object = None,
+        context: ssl.SSLContext | None = None,
         key: str | None = None,
         ingestion: list[int] | None = None,
         **settings: object,

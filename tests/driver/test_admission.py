@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import psutil
 import pytest
@@ -31,9 +32,9 @@ def limited() -> Iterator[Limited]:
     """limited(token=…, context=…, **limits of the admission) -> where the driver listens."""
     with ExitStack() as stack:
 
-        def start(token: str = "", context: ssl.SSLContext | None = None, **limits: float) -> Endpoint:
+        def start(token: str = "", context: ssl.SSLContext | None = None, **limits: Any) -> Endpoint:
             driver = Driver(stream_of([0, 1, 2]), Serving())
-            server = Server(driver, "127.0.0.1", 0, token=token, context=context, limits=Admitting(**limits))  # type: ignore[arg-type]
+            server = Server(driver, "127.0.0.1", 0, token=token, context=context, limits=Admitting(**limits))
             stack.callback(server.close)
             return Endpoint("127.0.0.1", server.port, 1, token)
 

@@ -22,6 +22,7 @@ from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.records.rules import Operator, Rules
 from tests.driver.conftest import Serve
 from tests.driver.in_thread import WORKLOAD
+from tests.driver.seen import observed
 
 REQUEST = TrialRequest(WORKLOAD, Path("."), 10, 1)
 S = 10**9
@@ -105,10 +106,7 @@ def test_a_trial_whose_report_was_refused_is_invalid_even_if_the_system_goes_on(
 def test_a_latency_beyond_reason_is_told() -> None:
     long = Histogram()
     long.add(np.array([2**62]))
-    seen = {
-        "clock_step_ns": 0, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": S, "final": None,
-        "refused": None, "reports": [{"epoch": 4, "body": BODY | {"processing_latency": long.to_dict()}}],
-    }  # fmt: skip
+    seen = observed({4: BODY | {"processing_latency": long.to_dict()}}, start_wall_ns=S)
     told = str(collect(REQUEST, [seen], {}, []).invalid)
     assert told.startswith("the report of epoch 4 is unusable: ")
     assert "found a latency of 4.612e+09 s, allowed: at most a year" in told
@@ -130,11 +128,8 @@ BODIES = JSON | st.builds(
 def test_any_body_is_refused_or_makes_an_epoch(body: object) -> None:
     if refusal(body) is not None:
         return
-    seen = {
-        "clock_step_ns": 0, "samples": [[S, 0.1, 0, 3], [2 * S, 0.1, 0, 3]], "slip": Histogram().to_dict(),
-        "start_wall_ns": S, "final": None, "refused": None,
-        "reports": [{"epoch": 1, "body": json.loads(json.dumps(body))}],
-    }  # fmt: skip
+    samples = [(S, 0.1, 0, 3), (2 * S, 0.1, 0, 3)]
+    seen = observed({1: json.loads(json.dumps(body))}, start_wall_ns=S, samples=samples)
     found = collect(replace(REQUEST, bounds=Bounds(max_clock_offset_s=1e12)), [seen], {}, [])
     if found.invalid is not None:
         assert "before" in found.invalid or "allowed: at most a year" in found.invalid, found.invalid

@@ -13,6 +13,7 @@ from streamgauge.bench.driver.observed import collect
 from streamgauge.bench.driver.trial_request import TrialRequest
 from streamgauge.config import Workload
 from tests.driver.in_thread import WORKLOAD
+from tests.driver.seen import observed
 
 WINDOWED = Workload(name="windowed", query="windowed_aggregation")  # its answers wait for the watermark
 REQUEST = TrialRequest(WORKLOAD, Path("."), 10, 1)
@@ -35,10 +36,7 @@ def invalid(
     }  # fmt: skip
     if least:
         body["least_ns"] = min(0, int(waits.min()))
-    seen = {
-        "clock_step_ns": step_ns, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 10**9, "final": None,
-        "refused": None, "reports": [{"epoch": 0, "body": body}],
-    }  # fmt: skip
+    seen = observed({0: body}, start_wall_ns=10**9, clock_step_ns=step_ns)
     return collect(REQUEST, [seen], {"check": {"wrong": wrong}}, []).invalid
 
 
@@ -73,19 +71,16 @@ def test_a_clock_that_was_set_is_the_reason_before_all_others() -> None:
 
 def test_latencies_of_each_span_are_kept_apart_and_what_lies_between_counts_in_none() -> None:
     """Reports of five seconds, each of as many milliseconds; a report belongs to where its answers came out."""
-    reports = []
+    bodies = {}
     for second in range(1, 6):
         histogram = Histogram()
         histogram.add(np.array([second * MS] * second))
         at = second * 10**9
-        reports.append({"epoch": second, "body": {
+        bodies[second] = {
             "rows": second, "event_latency": histogram.to_dict(), "processing_latency": histogram.to_dict(),
             "emitted_wall_ns": [at, at],
-        }})  # fmt: skip
-    seen = {
-        "clock_step_ns": 0, "samples": [], "slip": Histogram().to_dict(), "start_wall_ns": 1, "final": None,
-        "refused": None, "reports": reports,
-    }  # fmt: skip
+        }  # fmt: skip
+    seen = observed(bodies, start_wall_ns=1)
     spans = ((900 * MS, 2100 * MS), (3500 * MS, 4100 * MS), (6000 * MS, 7000 * MS))
     found = collect(replace(REQUEST, workload=WINDOWED), [seen], {}, [], spans)
     assert [one.event.count for one in found.spans] == [1 + 2, 4, 0]

@@ -12,7 +12,7 @@ from streamgauge.bench.driver.split import PARTS, Plans, overall
 
 S = 10**9
 #: three hand-overs, each of what was offered since the one before
-PLANS = [[1 * S, 1.0], [2 * S, 1.0], [3 * S, 1.0]]
+PLANS = [(1 * S, 1.0, 0, 0), (2 * S, 1.0, 0, 0), (3 * S, 1.0, 0, 0)]
 
 
 def histogram(*latencies: float) -> Histogram:

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -278,7 +278,7 @@ def test_a_port_in_use_is_one_line(serve: Serve) -> None:
         with pytest.raises(
             UserError, match=rf"127.0.0.1:{port}: cannot listen on this address: .*; choose another port"
         ):
-            Server(None, "127.0.0.1", port)
+            Server(Driver(stream_of(TIMES), Serving()), "127.0.0.1", port)
 
 
 def test_tls_speaks_to_whoever_trusts_the_certificate_and_to_nobody_else(
@@ -329,7 +329,8 @@ def test_a_trial_is_observed_while_its_rows_fall_due() -> None:
     falling.start()
     try:
         for _ in range(200):
-            Histogram.from_dict(driver.answer(Observe())["slip"])  # raises where it is half counted
+            seen: Mapping[str, Any] = driver.answer(Observe())
+            Histogram.from_dict(seen["slip"])  # raises where it is half counted
     finally:
         over.set()
         falling.join()

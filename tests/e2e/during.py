@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import psutil
+
+from streamgauge.records.driver import DriverFigures
 
 
 def our_processes(name: str) -> list[psutil.Process]:
@@ -26,7 +27,7 @@ class DuringATrial:
     def __init__(self, action: Callable[[], object], after_s: float = 1.0) -> None:
         self._timer = threading.Timer(after_s, action)
 
-    def __call__(self, seen: list[dict[str, Any]]) -> None:
+    def __call__(self, seen: Sequence[DriverFigures]) -> None:
         if seen[0]["state"] == "started" and not self._timer.is_alive() and not self._timer.finished.is_set():
             self._timer.start()
 

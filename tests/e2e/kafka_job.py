@@ -10,6 +10,7 @@ import sys
 import time
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import fastavro
 from confluent_kafka import Consumer, Producer
@@ -41,7 +42,7 @@ while True:
         time.sleep(pause)
         for message in messages:
             value = message.value()
-            flight = fastavro.schemaless_reader(BytesIO(value), schema) if schema else json.loads(value)
+            flight: Any = fastavro.schemaless_reader(BytesIO(value), schema) if schema else json.loads(value)
             answer = {"at": flight["event_time"], "flight": flight["flight"]}
             if fault == "wrong" and flight["flight"] != -1:  # the sentinel has that
                 answer["flight"] = 7

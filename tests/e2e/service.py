@@ -58,6 +58,7 @@ READER = "reader's own password"
 
 def documented(name: str) -> str:
     """The commands under that mark in docs/deploy.md."""
+    block: str
     [block] = re.findall(
         rf"<!-- run: {name} -->\n```sh\n(.+?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL
     )

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -261,7 +262,7 @@ def main() -> int:
                 with Hosts(NAMES, delay_ms=delay, loss_percent=args.loss_percent) as hosts, Site(hosts, folder) as site:
                     site.cluster()
                     unpacked: set[Path] = set()
-                    found = site.run(lambda s=site, u=unpacked: u.update(s.unpacked()), environment)
+                    found = site.run(partial(_note_unpacked, site, unpacked), environment)
                     _show(table, f"6 hosts, {delay:g} ms", hosts.how, found)
             except Unavailable as problem:
                 console.print(f"not here: {problem}")
@@ -272,6 +273,10 @@ def main() -> int:
     console.print(table)
     console.print("equal: stream and answers" if same else "[red]different[/]")
     return 0 if same else 1
+
+
+def _note_unpacked(site: Site, found: set[Path]) -> None:
+    found |= site.unpacked()
 
 
 def _show(table: Table, name: str, network: str, found: Outcome) -> None:

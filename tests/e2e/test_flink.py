@@ -35,6 +35,7 @@ from tests.driver.proxy import Proxy
 from tests.e2e.flink import Proxied, started
 from tests.e2e.processes import wait_for
 from tests.e2e.streams import late_stream, offered
+from tests.told import known
 
 pytestmark = [
     pytest.mark.e2e,
@@ -97,15 +98,17 @@ def test_answers_and_late_events_are_the_oracle_s(
     assert run.observation.offered == run.observation.taken == 20_000
     assert found.expected_rows == found.reported_rows == run.details["emitted"] > 20
     assert found.expected_late == found.reported_late
-    assert (found.reported_late > 100) is (name != "passthrough")
+    assert (known(found.reported_late) > 100) is (name != "passthrough")
     apart = run.details["outside_event_latency_ns"]["count"]
     assert run.event_latency.count + apart + run.details["negative_latencies"] == found.reported_rows
-    assert run.details["system"]["cpu_seconds"] > 0
+    assert (run.details["system"]["cpu_seconds"] or 0) > 0
 
     if name == "tumbling":  # what the engine might claim wrongly is found
         system, rules = run.details["system"], run.details["rules"]
         wrong = copy.deepcopy(system)
-        wrong["stretches"][len(wrong["stretches"]) // 2]["watermark_ms"] += 1
+        stretches = known(wrong["stretches"])
+        middle = stretches[len(stretches) // 2]
+        middle["watermark_ms"] = known(middle["watermark_ms"]) + 1
         spec, rows = Spec.of(WORKLOADS[name], COLUMNS), offered(run, stream)
         assert "its rows imply" in str(check(rows, wrong, run.details["epochs"], spec, rules).wrong)
         lost = copy.deepcopy(run.details["epochs"])
@@ -127,7 +130,7 @@ def test_state_in_rocksdb_and_two_queues_give_the_oracle_s_answer(stream: Path, 
     assert any("TaskManagerRunner" in one for one in listed)
     assert not any("Mk56secret" in one for one in listed), "everybody on a host sees arguments"
     assert (found.wrong, found.watermarks_checked) == (None, True)
-    assert found.expected_late == found.reported_late > 100
+    assert found.reported_late == found.expected_late > 100
 
 
 NEXMARK_QUERIES = {

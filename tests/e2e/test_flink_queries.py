@@ -33,12 +33,13 @@ SECOND_US = 1_000_000
 AUCTIONS, WINDOWED = 3_000, 600
 COLUMNS = {"name": "string", "amount": "int64"}
 HARD = {spec.query: replace(spec, offset_us=0) for spec in SPECS}
-SLIDING = {"window_us": 12 * SECOND_US, "slide_us": 4 * SECOND_US, "watermark_ms": 2_000}
 SPECS_OF = {
     **{spec.query: spec for spec in suite(find(name) for name in QUERIES if name.startswith("nexmark."))},
     **HARD,
     "passthrough": Spec("passthrough", "name", "amount"),
-    "windowed_aggregation": Spec("windowed_aggregation", "name", "amount", **SLIDING),
+    "windowed_aggregation": Spec(
+        "windowed_aggregation", "name", "amount", 12 * SECOND_US, slide_us=4 * SECOND_US, watermark_ms=2_000
+    ),
     "windowed_join": Spec("windowed_join", "name", "amount", 6 * SECOND_US, 3 * SECOND_US),
 }
 #: their window is a day, of which no event is late, and the only row of q15 is that of the day
@@ -149,7 +150,7 @@ def test_before_1970_the_answer_is_duckdb_s_or_refused(
 
 
 #: what the engine is told instead: a watermark a millisecond off, windows that hold their end, rows that it never sees
-SLIPS = {
+SLIPS: dict[str, tuple[dict[str, object], str]] = {
     "watermark": ({"watermark_ms": 2_001}, "its rows imply"),
     "closed end": ({"offset_us": 1}, "expected"),
     "lost rows": ({"reads": [{"name": ["a", "b", "c"]}]}, "expected"),

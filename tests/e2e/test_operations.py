@@ -17,6 +17,7 @@ from tests.e2e.processes import QUICK, left_behind, processes_of, start, wait_fo
 from tests.e2e.test_recovery import LATE, PATIENT, WINDOWS, job_of, measured
 from tests.engines.test_quota import no_quota
 from tests.measure.conftest import _alone_and_quick
+from tests.told import known
 
 __all__ = ["_alone_and_quick"]
 pytestmark = [pytest.mark.e2e, pytest.mark.prove, pytest.mark.timeout(600), pytest.mark.usefixtures("flink_is_made")]
@@ -71,7 +72,8 @@ def test_a_job_carries_its_rate_and_neither_age_nor_files_grow(tmp_path: Path, b
 
 def soaked(cell: Path) -> SoakRun:
     run = SoakRun.read(cell / "soak.json")
-    assert (run.valid, run.correct, run.offered) == (True, True, pytest.approx(30_000, rel=0.1)), run.reason
+    assert (run.valid, run.correct) == (True, True), run.reason
+    assert run.offered == pytest.approx(30_000, rel=0.1)
     kinds = {one.name: one.kind for one in run.series}
     assert {"age", "event_latency_p99", "resident_memory", "open_files", "disk"} <= set(kinds)
     assert "growing" not in (kinds["age"], kinds["open_files"])
@@ -99,7 +101,7 @@ def assert_less(cell: Path) -> None:
     run = ScalingRun.read(cell / "scaling.json")
     less, more = run.points
     assert (len(less.blocks), len(more.blocks)) == (2, 2), (less.reason, more.reason)
-    assert less.rate_events_per_s < more.rate_events_per_s
+    assert known(less.rate_events_per_s) < known(more.rate_events_per_s)
     assert run.refused == "2 sizes were measured, at least 4 are needed"
     assert run.checked is not None
     assert run.checked.correct, run.checked.reason

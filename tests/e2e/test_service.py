@@ -23,6 +23,7 @@ import pytest
 from streamgauge.app.airflow import summary
 from streamgauge.base import processes
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.places import Remote
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.config import load
 from streamgauge.results.index import index_run
@@ -106,10 +107,14 @@ def ended(service: Service, begun: Begun) -> Ended:
         service.keep()
         return str(airflow.told(f"/dags/{DAG}/dagRuns/pair%2B1").get("state"))
 
+    def well() -> bool:
+        service.keep()
+        return healthy(service)
+
     wait_for(lambda: RunLog(service.run).latest("analyze"), "stage in the middle", 240, every=2)
     service.restart("api-server")
     service.restart_database()  # no task can end meanwhile
-    wait_for(lambda: service.keep() or healthy(service), "healthy Airflow", 240)
+    wait_for(well, "healthy Airflow", 240)
     wait_for(lambda: state() in ("success", "failed"), "end of the run", 600, every=4)
     cell = service.run / "cells" / "late.all.known"
     trials, latency_trials = (read_jsonl(cell / f"{name}.jsonl") for name in ("trials", "latency-trials"))
@@ -119,7 +124,7 @@ def ended(service: Service, begun: Begun) -> Ended:
 
 def test_only_who_may_can_trigger_a_run(service: Service, begun: Begun) -> None:
     assert begun.task["state"] == "success", begun.log
-    body = {"logical_date": None, "dag_run_id": "refused", "conf": {}}
+    body: dict[str, Any] = {"logical_date": None, "dag_run_id": "refused", "conf": {}}
     assert service("/api/v2/dags")[0] == 401
     assert service(RUNS, body)[0] == 401
     assert service(RUNS, body, "no.real.token")[0] in (401, 403)
@@ -145,7 +150,9 @@ def test_no_secret_is_seen_in_a_run(service: Service, begun: Begun) -> None:
     assert spark["history"] == f"http://history.example.org:18080/history/{spark['id']}/"
     assert [place for place in (service.place / "events").iterdir() if spark["id"] in place.name]
 
-    places = {str(file): file.read_bytes() for file in service.run.changes()}  # type: ignore[attr-defined]
+    run = service.run
+    assert isinstance(run, Remote)
+    places = {str(file): file.read_bytes() for file in run.changes()}
     for folder, _, names in os.walk(service.place):
         for file in (Path(folder) / name for name in names):
             with suppress(FileNotFoundError):  # the run goes on there
@@ -307,9 +314,10 @@ def test_a_cleared_task_of_a_corrected_experiment_builds_only_what_is_missing(
     service: Service, page: AirflowPage
 ) -> None:
     data = service.store.root / "data"
+    assert isinstance(data, Remote)
 
     def built() -> dict[Path, datetime]:
-        return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}  # type: ignore[attr-defined]
+        return {file: time for file, time in data.changes().items() if file.name == "manifest.json"}
 
     def searched() -> list[Any]:
         cell = service.run / "cells" / "late.all.known"

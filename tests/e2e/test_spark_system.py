@@ -20,6 +20,7 @@ from streamgauge.bench.engines.spark.spark_system import SparkSystem
 from streamgauge.config import Workload
 from tests.e2e.processes import alive
 from tests.engines.hand import COLUMNS, HandDriver, row, sentinel
+from tests.told import batches, extra
 
 pytestmark = pytest.mark.e2e
 FIRST = min(os.sched_getaffinity(0))
@@ -85,15 +86,15 @@ def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_l
         assert list((tmp_path / "checkpoints").iterdir()) == []
         assert figures["drained"] is True
         assert figures["failure"] is None
-        assert sum(batch["rows"] for batch in figures["batches"]) == 101
+        assert sum(batch["rows"] for batch in batches(figures)) == 101
         assert sum(body["rows"] for body in driver.reports.values()) == (10 if number == 0 else 100)
-        assert figures["cpu_seconds"] > 0
-        assert figures["rss_bytes"] > 100e6
+        assert (figures["cpu_seconds"] or 0) > 0
+        assert (figures["rss_bytes"] or 0) > 100e6
         assert figures["software"]["spark"].startswith("4.")
         assert figures["rules"].pace.behind == 2, "the session has a watermark for each operator, as declared"
-        assert figures["checkpoint_manager"].endswith("FileSystemBasedCheckpointFileManager")
+        assert extra(figures, "checkpoint_manager").endswith("FileSystemBasedCheckpointFileManager")
         if number == 0:
-            assert max(batch["state_rows"] for batch in figures["batches"]) > 0
+            assert max(batch["state_rows"] for batch in batches(figures)) > 0
         driver.close()
 
     driver = HandDriver(attempt="t2")
@@ -114,7 +115,7 @@ def test_trials_in_one_warm_process_then_a_driver_that_leaves_then_a_kill_that_l
     system.strike("kill")
     until(lambda: not system.alive(), 10)
     assert system.failure == "the system died: killed by signal 9"
-    assert sum(batch["rows"] for batch in system.end_trial(5.0)["batches"]) == 0
+    assert sum(batch["rows"] for batch in batches(system.end_trial(5.0))) == 0
     system.stop()
     assert session.processes() == []
     assert not any(map(alive, members))

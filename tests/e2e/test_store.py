@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.places import Remote
 from streamgauge.catalog import results
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
@@ -63,8 +64,8 @@ class OnStore:
     def manifests(self) -> Counter[str]:
         """Number of manifests by kind of artifact."""
         data = self.store.root / "data"
-        built = data.changes()  # type: ignore[attr-defined]
-        return Counter(file.relative_to(data).parts[0] for file in built if file.name == "manifest.json")
+        assert isinstance(data, Remote)
+        return Counter(file.relative_to(data).parts[0] for file in data.changes() if file.name == "manifest.json")
 
 
 @pytest.fixture

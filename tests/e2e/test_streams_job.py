@@ -17,6 +17,7 @@ from streamgauge.app.services.broker import Broker
 from streamgauge.app.services.java_server import jars
 from streamgauge.base.arrow import replaced
 from streamgauge.bench.driver.fleet import Fleet
+from streamgauge.bench.driver.serving import Sent
 from streamgauge.bench.driver.trial import run_trial
 from streamgauge.bench.driver.trial_request import Bounds, TrialRequest
 from streamgauge.bench.engines.job import comparing, life
@@ -31,6 +32,7 @@ from streamgauge.streams.advice.engines import Arrivals, Asked, by_engine
 from streamgauge.streams.kafka.partitioner import partitions_of
 from tests.conftest import ROOT
 from tests.driver.conftest import COLUMNS, stream_table
+from tests.told import compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 JOBS = ROOT / "examples" / "jobs"
@@ -70,9 +72,9 @@ def check(name: str, broker: Broker, late: Path, classes: str, work: Path, **ans
     answers = example["answer"] | {"quiet": "1s"} | answer
     given = JobSettings.model_validate(example | {"bootstrap": broker.bootstrap, "command": command, "answer": answers})
     system, (workload,) = JobSystem(given, work / "system"), EXAMPLE["workloads"]
-    parts = {"line": False, "partition_by": given.partition_by}
+    sent = Sent(tick="ns", columns=COLUMNS, line=False, partition_by=given.partition_by)
     (work / "trial").mkdir(parents=True)
-    with Fleet(late, Replay(partitions=3), tick="ns", columns=COLUMNS, **parts) as fleet:
+    with Fleet(late, Replay(partitions=3), **sent) as fleet:
         system.start()
         try:
             asked = Workload.model_validate(workload)
@@ -80,8 +82,7 @@ def check(name: str, broker: Broker, late: Path, classes: str, work: Path, **ans
         finally:
             system.stop()
     assert run.observation.invalid is None
-    found: dict[str, Any] = run.details["system"]["check"]
-    return found
+    return dict(compared(run.details))
 
 
 @pytest.fixture(autouse=True)

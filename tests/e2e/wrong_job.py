@@ -26,7 +26,7 @@ if fault == "makes topics":  # as Kafka Streams does
     )
     [future.result(10) for future in made.values()]
 print("it has begun", flush=True)
-numbers, seen, open_windows, latest = count(1), set[int](), Counter[tuple[int, str]](), 0
+numbers, seen, open_windows, latest = count(1), set[int](), Counter[tuple[int, str | None]](), 0
 
 
 def write(answer: dict[str, object]) -> None:

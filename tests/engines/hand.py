@@ -20,7 +20,7 @@ SCHEMA = wire_schema(COLUMNS, line=False)
 Row = dict[str, Any]
 
 
-def row(seq: int, second: float, name: str = "a", amount: int = 1, **other: Any) -> Row:
+def row(seq: int, second: float, name: str | None = "a", amount: int = 1, **other: Any) -> Row:
     """An event at that second of stream time; walls are seq seconds unless told."""
     us = round(second * 1_000_000)
     walls = {"offered_wall": seq, "event_wall": seq}

@@ -145,7 +145,8 @@ def test_a_session_may_end_before_a_late_event_that_belonged_to_it() -> None:
     def dealt(*events: tuple[str, float, int, float]) -> list[int]:
         keys, seconds, batches, late = zip(*events, strict=True)
         times = [np.array([round(x * S) for x in numbers], np.int64) for numbers in (seconds, late)]
-        return deals(pa.chunked_array([list(keys)]), times[0], np.array(batches), times[1], 5 * S).tolist()
+        found = deals(pa.chunked_array([list(keys)]), times[0], np.array(batches), times[1], 5 * S)
+        return [int(one) for one in found]
 
     assert dealt(("a", 0, 0, 0), ("a", 20, 0, 0), ("a", 5, 1, 0)) == [0, 0, 0]
     # [0, 5) had ended at 5 and came out; [3, 8) had not

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -92,8 +93,8 @@ def test_a_flink_setting_that_is_also_a_group_of_settings_is_refused(tmp_path: P
 def test_an_adapter_may_name_the_keys_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "keyed.py").write_text(ADAPTER)
     monkeypatch.syspath_prepend(str(tmp_path))
-    made = make_system(OwnSettings(name="m", engine="keyed:Engine", threads=2), tmp_path)
-    assert made.threads == 2  # type: ignore[attr-defined]
+    made: Any = make_system(OwnSettings(name="m", engine="keyed:Engine", threads=2), tmp_path)
+    assert made.threads == 2
     for keys, message in (
         ({"threads": 3}, "systems.m: threads: found 3, allowed: 1 or 2"),
         ({"thread": 1}, "systems.m: thread: unknown key; did you mean threads?"),
@@ -272,8 +273,8 @@ def test_an_adapter_may_be_named_as_its_package_registers_it(tmp_path: Path, mon
     assert "keyed" not in sys.modules, "a check imports nothing"
     assert [(one.kind, one.key, one.name) for one in settings.reached()] == [("code", "engine", "keyed:Engine")]
     assert OwnSettings.model_json_schema()["properties"]["engine"]["pattern"] == ".:.|^keyed-engine$"
-    made = make_system(settings, tmp_path)
-    assert (made.threads, made.capabilities) == (2, Capabilities())  # type: ignore[attr-defined]
+    made: Any = make_system(settings, tmp_path)
+    assert (made.threads, made.capabilities) == (2, Capabilities())
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Spec
 from streamgauge.config import Workload
 from streamgauge.records.rules import Rules
+from streamgauge.records.trial import SystemFigures
 from tests.engines.hand import HandDriver, Row, row, sentinel, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
@@ -52,7 +53,7 @@ def driver() -> Iterator[HandDriver]:
     hand.close()
 
 
-def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: int) -> dict[str, Any]:
+def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: int) -> SystemFigures:
     """Runs a query over what is offered, to its end; the figures that the oracle needs."""
     spark.dataSource.register(Link)
     spark.dataSource.register(MeasuringSink)
@@ -64,7 +65,7 @@ def stream(spark: Any, driver: HandDriver, place: Path, spec: Spec, batch_rows: 
     writer = result.writeStream.format("streamgauge-sink").options(**options, output=str(place / "out"))
     query = writer.option("checkpointLocation", str(place / "check")).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
-    batches = batches_of([json.loads(p.json) for p in query.recentProgress], streams)
+    batches: list[Any] = batches_of([json.loads(p.json) for p in query.recentProgress], streams)
     return {"batches": batches}
 
 
@@ -111,7 +112,7 @@ def test_streaming_answers_as_duckdb_but_for_what_the_watermark_dropped(
     rows = some_rows(90, late)
     driver.offer([*rows, sentinel(1e6)])
     figures = stream(spark, driver, tmp_path, spec, batch_rows=23)
-    reports = list(driver.reports.values())
+    reports: list[Any] = list(driver.reports.values())
     result = check(offered(rows), figures, reports, spec, queries.rules(spec))
     assert (result.wrong, result.watermarks_checked) == (None, True)
     assert result.reported_rows > 10
@@ -138,9 +139,10 @@ def test_groups_dropped_of_several_partitions_are_counted_as_the_engine_does(
     parts = [offered(rows) for rows in twins]
     place = parts[1].column_names.index("partition")
     parts[1] = parts[1].set_column(place, "partition", pa.array([1] * 90, pa.int64()))
-    result = check(pa.concat_tables(parts), figures, list(hand.reports.values()), spec, queries.rules(spec))
+    reports: list[Any] = list(hand.reports.values())
+    result = check(pa.concat_tables(parts), figures, reports, spec, queries.rules(spec))
     assert (result.wrong, result.late_counted) == (None, "groups")
-    assert result.expected_late == result.reported_late > 0
+    assert result.reported_late == result.expected_late > 0
 
 
 def test_late_rows_are_those_whose_window_had_ended_at_the_watermark_before() -> None:

@@ -17,7 +17,7 @@ from streamgauge.bench.compare.release_rules import decide
 from streamgauge.config import parse
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate, accepted_in
 from streamgauge.records.gate import GateCheck, GateRepetition
-from streamgauge.records.release import Reason
+from streamgauge.records.release import Reason, State
 
 GATE = Gate(rate=100, compare=("speed",))
 CELL = "late5.bids"
@@ -151,7 +151,7 @@ def test_a_wrong_answer_fails_and_one_that_was_not_compared_leaves_it_open() -> 
     ],
 )
 def test_a_head_that_misses_the_rate_twice_and_more_often_than_not_fails(
-    base: str, head: str, state: str | None, counts: str
+    base: str, head: str, state: State | None, counts: str
 ) -> None:
     outcomes = {"+": "sustainable", "-": "unsustainable", "?": "inconclusive"}
     lines = [
@@ -172,7 +172,7 @@ def test_a_head_that_misses_the_rate_twice_and_more_often_than_not_fails(
     ],
 )  # fmt: skip
 def test_a_head_that_does_not_run_twice_in_a_row_fails_and_in_half_of_the_pairs_leaves_it_open(
-    head: str, state: str | None
+    head: str, state: State | None
 ) -> None:
     lines = [
         line("candidate", number, 1000, asked=True, compared=True, ran=one == "+", void=None if one == "+" else "why")

@@ -44,7 +44,8 @@ Measure = Callable[..., tuple[list[Reason], list[GateRepetition]]]
 def sides_of(place: Path, gate: dict[str, object] | None = None) -> dict[Side, Benchmark]:
     """The benchmark of each side; those of the head have another capacity."""
     sides: dict[Side, Benchmark] = {}
-    for side, capacity in (("baseline", 20_000), ("candidate", 1000)):
+    capacities: dict[Side, int] = {"baseline": 20_000, "candidate": 1000}
+    for side, capacity in capacities.items():
         (place / "mine.yaml").write_text(benchmark(gate, capacity=capacity))
         sides[side] = load(place / "mine.yaml")
     return sides

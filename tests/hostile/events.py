@@ -41,10 +41,10 @@ def table(random: random.Random) -> bytes:
     data += random.choice([b"\n", b"\r\n"]).join(lines) + random.choice([b"", b"\n", b"\n\n"])
     data = random.choice([lambda d: d] * 6 + [gzip.compress, bz2.compress])(data)
     if random.random() < 0.15:
-        data = bytearray(data)
-        for _ in range(min(len(data), 5)):
-            data[random.randrange(len(data))] = random.randrange(256)
-        data = bytes(data[: random.randrange(len(data) + 1)])
+        broken = bytearray(data)
+        for _ in range(min(len(broken), 5)):
+            broken[random.randrange(len(broken))] = random.randrange(256)
+        data = bytes(broken[: random.randrange(len(broken) + 1)])
     return random.choice(
         [data] * 12 + [random.randbytes(500), b"PAR1" + random.randbytes(200) + b"PAR1", b"\x28\xb5\x2f\xfd" + data]
     )

@@ -57,7 +57,6 @@ def parse(work: Path) -> int:
 
 
 #: limits of the server under test, so that a draw is over in a second
-LIMITS = {"places": 12, "waiting": 8, "hello_s": 0.5, "wrong_s": 0.01}
 
 
 def slow_clients(random: random.Random) -> Draw:
@@ -88,7 +87,8 @@ def slow(work: Path) -> int:
     from tests.driver.conftest import stream_of
 
     clients = json.loads((work / "clients").read_bytes())
-    server = Server(Driver(stream_of([0, 1, 2]), Serving()), "127.0.0.1", 0, token="right", limits=Admitting(**LIMITS))
+    limits = Admitting(places=12, waiting=8, hello_s=0.5, wrong_s=0.01)
+    server = Server(Driver(stream_of([0, 1, 2]), Serving()), "127.0.0.1", 0, token="right", limits=limits)
     before = psutil.Process().memory_info().rss
     threads = [threading.Thread(target=_client, args=(server.port, one), daemon=True) for one in clients]
     for thread in threads:

@@ -6,6 +6,7 @@ import csv
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import polars
 import pytest
@@ -250,14 +251,14 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def gc(store: Store, *arguments: str) -> dict[str, object]:
+def gc(store: Store, *arguments: str) -> dict[str, Any]:
     return run(Call(["gc", "--artifacts", str(store.root), *arguments, "--json"])).json
 
 
 def test_gc_leaves_everything_within_the_budget_but_leftovers(store: Store) -> None:
     (store.root / "data" / "stream" / "x.tmp-1").mkdir()
     write_json(store.root / "data" / "stream" / "x.tmp-1" / "manifest.json", {})  # killed before it was published
-    assert len(gc(store)["removed"]) == 1  # type: ignore[arg-type]
+    assert len(gc(store)["removed"]) == 1
     assert not (store.root / "data" / "stream" / "x.tmp-1").exists()
     assert store.find("stream", "stream-old")
 
@@ -265,14 +266,14 @@ def test_gc_leaves_everything_within_the_budget_but_leftovers(store: Store) -> N
 def test_gc_ends_a_collection_that_was_killed_and_keeps_its_manifest(store: Store) -> None:
     path = store.path("stream", "stream-old")
     (path / "manifest.json").rename(path / "manifest.collected.json")
-    assert [item["why"] for item in gc(store)["removed"]] == ["leftover of a killed collection"]  # type: ignore[attr-defined]
+    assert [item["why"] for item in gc(store)["removed"]] == ["leftover of a killed collection"]
     assert [file.name for file in path.iterdir()] == ["manifest.collected.json"]
     assert gc(store)["removed"] == []
 
 
 def test_gc_takes_the_oldest_first_and_never_a_record(store: Store) -> None:
     records = {p: p.read_bytes() for p in store.root.rglob("*.json*") if p.name != "manifest.json"}
-    removed = [Path(item["path"]) for item in gc(store, "--budget", "4500KiB", "--keep-runs", "1")["removed"]]  # type: ignore[attr-defined]
+    removed = [Path(item["path"]) for item in gc(store, "--budget", "4500KiB", "--keep-runs", "1")["removed"]]
     assert [path.name for path in removed] == ["work", "work", "work", "stream-old", "stream-middle"]
     assert [path.parents[2].name for path in removed[:3]] == ["old", "middle", "new"]
     assert {p: p.read_bytes() for p in records} == records
@@ -321,7 +322,7 @@ def test_gc_takes_spark_s_event_logs_of_days_before(store: Store) -> None:
         (path / "events_1" if name == "app-1" else path).write_bytes(os.urandom(2**20))
         os.utime(path, (past, past)) if name != "app-3" else None
     (store.root / "spark-events" / "renamed").symlink_to("meanwhile")  # listed, and then not there
-    removed = [Path(item["path"]).name for item in gc(store, "--budget", "0", "--keep-runs", "3")["removed"]]  # type: ignore[attr-defined]
+    removed = [Path(item["path"]).name for item in gc(store, "--budget", "0", "--keep-runs", "3")["removed"]]
     assert sorted(name for name in removed if name.startswith("app")) == ["app-1", "app-2.zstd"]
     assert [path.name for path in (store.root / "spark-events").iterdir() if path.exists()] == ["app-3"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_a_stage_killed_anywhere_and_repeated_leaves_one_valid_point_a_figure(tm
     points = 0
     for count in range(1, 1000):
         artifacts = tmp_path / str(count)
-        if not killed_at(count, half, lambda artifacts=artifacts: stage(artifacts, 1.0)):  # type: ignore[misc]
+        if not killed_at(count, half, partial(stage, artifacts, 1.0)):
             break
         points += 1
         _read(artifacts)  # what a person may do before the stage is repeated

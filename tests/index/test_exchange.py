@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from tests.command import Answer, Call, run
 from tests.index import example
@@ -74,12 +77,18 @@ def test_otava_gets_whole_runs_and_the_configuration_of_its_columns(nights: Path
     }  # fmt: skip
 
 
+def second_of(sample: Sample) -> int:
+    assert sample.timestamp is not None
+    return int(float(sample.timestamp))
+
+
 def test_openmetrics_has_every_figure_and_its_interval_at_its_time(nights: Path) -> None:
     example.run(nights, "n4", example.result("n4", 1.5, at="2026-03-04T02:00:00+00:00", system='a"b\\c'))
     call(nights, "add")
     said, text = exported(nights, "openmetrics")
-    families = {family.name: family.samples for family in text_string_to_metric_families(text)}
-    samples = {name: [(one.value, int(float(one.timestamp))) for one in some] for name, some in families.items()}
+    parsed: Callable[[str], Iterable[Metric]] = text_string_to_metric_families
+    families = {family.name: family.samples for family in parsed(text)}
+    samples = {name: [(one.value, second_of(one)) for one in some] for name, some in families.items()}
     assert samples == {
         "streamgauge_event_latency_ms_p99": [
             (1.5, 1_772_589_600), (100.0, 1_772_330_400), (110.25, 1_772_416_800), (99.5, 1_772_503_200),

@@ -29,7 +29,7 @@ FROM, TO = "'2026-03-01T00:00:00Z'", "'2026-03-31T00:00:00Z'"
 
 def queries() -> dict[str, str]:
     """Queries that Grafana would run, by panel, annotation and variable."""
-    found = {}
+    found: dict[str, str] = {}
     for file in DASHBOARDS:
         made = json.loads(file.read_text())
         found |= {panel["title"]: target["rawSql"] for panel in made["panels"] for target in panel["targets"]}

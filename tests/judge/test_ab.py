@@ -133,7 +133,8 @@ BASE = [100.0, 101.0, 99.0, 100.5, 99.5]
 )  # fmt: skip
 def test_verdicts(factor: float, higher_is_better: bool, verdict: str) -> None:
     found = compare(BASE, [factor * value for value in BASE], higher_is_better=higher_is_better)
-    assert (found.verdict, found.ratio) == (verdict, pytest.approx(factor))
+    assert found.verdict == verdict
+    assert found.ratio == pytest.approx(factor)
 
 
 def test_a_sure_change_below_what_matters_is_the_same() -> None:

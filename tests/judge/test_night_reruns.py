@@ -82,7 +82,11 @@ def test_turns_alternate() -> None:
     order: list[str] = []
 
     def side(name: str) -> Any:
-        return lambda: order.append(name) or {"m": float(len(order))}
+        def measured() -> dict[str, float]:
+            order.append(name)
+            return {"m": float(len(order))}
+
+        return measured
 
     assert in_turns(side("a"), side("b"), 2) == ([{"m": 1.0}, {"m": 3.0}], [{"m": 2.0}, {"m": 4.0}])
     assert order == ["a", "b", "a", "b"]

@@ -91,8 +91,8 @@ def test_an_edited_workload_is_no_regression_of_the_system(tmp_path: Any) -> Non
 @pytest.mark.parametrize("key", ["search", "latency"])
 def test_other_settings_of_a_measurement_are_no_regression_either(tmp_path: Path, key: str) -> None:
     before = write_bench(tmp_path, **PLAN)
-    changed = {"search": {"max_age": "2s"}, "latency": {"seconds": 3}}[key]
-    bench = write_bench(tmp_path, **{**PLAN, key: {**PLAN[key], **changed}})
+    other: dict[str, dict[str, Any]] = {"search": {"max_age": "2s"}, "latency": {"seconds": 3}}
+    bench = write_bench(tmp_path, **{**PLAN, key: {**PLAN[key], **other[key]}})
     write_nights(bench, 110.0, 1.9, before)
     (line,) = night_of(bench).judge()
     why = f"the benchmark is not what it was in n19 ({key})"

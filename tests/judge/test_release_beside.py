@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,13 +114,14 @@ def test_answers_of_few_trials_count_only_against_a_baseline_of_no_more(
 
 
 def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:
-    for compare, sections, why in (
+    wrong: list[tuple[list[str], dict[str, Any], str]] = [
         (["soak"], {"soak": {}}, r"release\.compare: found soak, of which none decides, allowed: such as latency, too"),
         (["cpu", "scaling"], {}, r"release\.compare: found scaling, allowed: with a section scaling"),
-    ):
+    ]
+    for compare, sections, why in wrong:
         with pytest.raises(UserError, match=why):
             write_bench(tmp_path, release={"rate": 10, "compare": compare}, **sections)
-    soak = {"soak": {"minutes": 20}, "release": {"rate": 10, "compare": ["cpu", "soak"]}}
+    soak: dict[str, Any] = {"soak": {"minutes": 20}, "release": {"rate": 10, "compare": ["cpu", "soak"]}}
     benchmark = write_bench(tmp_path, **soak).benchmark
     without = write_bench(tmp_path, release={"rate": 10, "compare": ["cpu"]}).benchmark
     more = timing.release_seconds(benchmark, USUAL) - timing.release_seconds(without, USUAL)

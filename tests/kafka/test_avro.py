@@ -46,7 +46,7 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
-def encoded(schema: object, value: object) -> bytes:
+def encoded(schema: Any, value: object) -> bytes:
     out = BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
     return out.getvalue()

@@ -33,7 +33,7 @@ def records(access: Access, topic: str, partition: int, count: int) -> list[Any]
     """The first records of a partition."""
     consumer = Consumer(access.settings() | {"group.id": "test", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0)])
-    answers = consumer.consume(count, 20)
+    answers: list[Any] = consumer.consume(count, 20)
     consumer.close()
     return answers
 

@@ -39,7 +39,7 @@ def in_group_g(work: Path) -> Places:
 
 @contextmanager
 def started(place: Path, **faults: Any) -> Iterator[Job]:
-    job = Job(settings(**faults), in_group_g(place), Form("json", "ms", True), None, place / "logs")
+    job = Job(settings(**faults), in_group_g(place), Form("json"), None, place / "logs")
     job.start()
     try:
         yield job

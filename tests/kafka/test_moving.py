@@ -51,7 +51,9 @@ def test_rows_of_earlier_trials_count_as_warm_and_come_before_all_others(tmp_pat
 
 def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_its_own(tmp_path: Path) -> None:
     for number, seqs in enumerate(([0, 2, 4], [1, 3])):
-        given = [{"seq": seq, "event_time": DAY + 10 * US * seq, "offered_wall": seq} for seq in seqs]
+        given: list[dict[str, object]] = [
+            {"seq": seq, "event_time": DAY + 10 * US * seq, "offered_wall": seq} for seq in seqs
+        ]
         batch = rows({}, False, *given, {"seq": -1, "event_time": DAY + 10**6 * US, "sentinel": True})
         with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
             out.write_batch(batch)
@@ -79,7 +81,9 @@ def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_it
 
 
 def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp_path: Path) -> None:
-    given = [{"seq": seq, "event_time": DAY + 10 * US * seq, "id": seq % 2} for seq in range(4)]
+    given: list[dict[str, object]] = [
+        {"seq": seq, "event_time": DAY + 10 * US * seq, "id": seq % 2} for seq in range(4)
+    ]
     batch = rows({"id": "int64"}, False, *given)
     with pa.ipc.new_stream(str(tmp_path / "events-0.arrow"), batch.schema) as out:
         out.write_batch(batch)

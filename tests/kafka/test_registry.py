@@ -33,7 +33,7 @@ OUTER = {"type": "record", "name": "a.Outer", "fields": [{"name": "one", "type":
 OBJECT = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
 
 
-def written(number: int, schema: object, value: object) -> bytes:
+def written(number: int, schema: Any, value: object) -> bytes:
     out = BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
     return PREFIX.pack(0, number) + out.getvalue()

@@ -21,6 +21,7 @@ from streamgauge.descriptions.schema_registry import SchemaRegistry
 from streamgauge.streams.kafka.registry import PREFIX, Registry
 from tests.command import Call, run
 from tests.kafka.topics import Sent, late_events, made, removed, write
+from tests.told import known
 
 TS = {"type": "long", "logicalType": "timestamp-millis"}
 FIELDS = [{"name": "ts", "type": TS}, {"name": "user", "type": "string"}]
@@ -102,7 +103,8 @@ def test_values_that_cannot_be_read_are_bad_and_a_registry_that_is_away_ends_the
     broker: Broker, registry: LocalRegistry, number: int, topic: Callable[..., str]
 ) -> None:
     good = list(in_avro(late_events(200, 1), PREFIX.pack(0, number)))
-    bad = [replace(good[0], value=value) for value in (good[0].value[:-1], PREFIX.pack(0, 9999) + b"\0", b"{}")]  # type: ignore[index]
+    torn = known(good[0].value)[:-1]
+    bad = [replace(good[0], value=value) for value in (torn, PREFIX.pack(0, 9999) + b"\0", b"{}")]
     name = topic(good + bad)
     source = ["analyze", f"kafka://{broker.bootstrap}/{name}", *TIME, "--values", "confluent-avro", "--registry"]
     answer = run(Call([*source, registry.address, "--max-bad-fraction", "0.02", "--json"]))

@@ -66,7 +66,7 @@ def alone(events: list[Event], marks: list[int | None], gap: int) -> int:
 
 def joined(events: list[Event], keys: list[int], marks: list[int | None], gap: int) -> int:
     """Events whose session, with all open ones that it touches, has ended; sessions are sets of their events."""
-    lost, held = 0, []  # (key, set of event times)
+    lost, held = 0, list[tuple[int, set[int]]]()  # key, event times
     for (event, _), key, mark in zip(events, keys, marks, strict=True):
         held = [(k, times) for k, times in held if k != key or mark is None or max(times) + gap > mark]
         near = [times for k, times in held if k == key and min(times) <= event + gap and event <= max(times) + gap]

@@ -171,32 +171,34 @@ def test_the_rules_alone_tell_what_another_delay_loses_and_a_longer_one_loses_no
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("kind", "arguments", "more", "message"),
     [
-        (lambda: Operator("windw"), "Operator, argument 0: found 'windw', allowed: 'never', 'window', 'event', "),
-        (lambda: Operator("window", 10), "slide_us: found 0, allowed: a whole part of the window's length, 10"),
-        (lambda: Operator("window", 10, 20), "slide_us: found 20, allowed: a whole part of the window's length, 10"),
-        (lambda: Operator("window", 0, 1), "length_us: found 0, allowed for a window: from 1 on"),
-        (lambda: Operator("session"), "length_us: found 0, allowed for a session: from 1 on"),
-        (lambda: Operator("event", lag_us=-1), "lag_us: found -1, allowed: greater than or equal to 0"),
-        (lambda: Operator("event", offset_us=0.5), "offset_us: found 0.5, allowed: a valid integer"),
-        (lambda: Pace("batch"), "Pace, argument 0: found 'batch', allowed: 'event', 'interval' or 'micro-batch'"),
-        (lambda: Pace("interval"), "interval_us: found 0, allowed for the kind interval: from 1 on"),
-        (lambda: Pace("event", 5), "interval_us: found 5, allowed for the kind event: 0"),
-        (lambda: Pace(behind=3), "behind: found 3, allowed: 1 or 2"),
-        (lambda: Pace(step_us=0), "step_us: found 0, allowed: greater than or equal to 1"),
-        (lambda: Rules(("window",)), "Rules, argument 0.0: found 'window', allowed: a dictionary or an instance of "),
-        (lambda: Rules((), pace="fast"), "pace: found 'fast', allowed: a dictionary or an instance of Pace"),
-        (lambda: Rules((), delay_us=1.0), "delay_us: found 1.0, allowed: a valid integer"),
-        (lambda: Rules((), begins_ms=None), "begins_ms: found None, allowed: a valid integer"),
-        (lambda: Rules((), joins_first="no"), "joins_first: found 'no', allowed: a valid boolean"),
-        (lambda: Rules((), clock="mine"), "clock: found 'mine', allowed: 'all queues', 'least queue', "),
-        (lambda: Rules((), late_counted="mine"), "late_counted: found 'mine', allowed: 'rows', 'groups', "),
+        (Operator, ("windw",), {}, "Operator, argument 0: found 'windw', allowed: 'never', 'window', 'event', "),
+        (Operator, ("window", 10), {}, "slide_us: found 0, allowed: a whole part of the window's length, 10"),
+        (Operator, ("window", 10, 20), {}, "slide_us: found 20, allowed: a whole part of the window's length, 10"),
+        (Operator, ("window", 0, 1), {}, "length_us: found 0, allowed for a window: from 1 on"),
+        (Operator, ("session",), {}, "length_us: found 0, allowed for a session: from 1 on"),
+        (Operator, ("event",), {"lag_us": -1}, "lag_us: found -1, allowed: greater than or equal to 0"),
+        (Operator, ("event",), {"offset_us": 0.5}, "offset_us: found 0.5, allowed: a valid integer"),
+        (Pace, ("batch",), {}, "Pace, argument 0: found 'batch', allowed: 'event', 'interval' or 'micro-batch'"),
+        (Pace, ("interval",), {}, "interval_us: found 0, allowed for the kind interval: from 1 on"),
+        (Pace, ("event", 5), {}, "interval_us: found 5, allowed for the kind event: 0"),
+        (Pace, (), {"behind": 3}, "behind: found 3, allowed: 1 or 2"),
+        (Pace, (), {"step_us": 0}, "step_us: found 0, allowed: greater than or equal to 1"),
+        (Rules, (("window",),), {}, "Rules, argument 0.0: found 'window', allowed: a dictionary or an instance of "),
+        (Rules, ((),), {"pace": "fast"}, "pace: found 'fast', allowed: a dictionary or an instance of Pace"),
+        (Rules, ((),), {"delay_us": 1.0}, "delay_us: found 1.0, allowed: a valid integer"),
+        (Rules, ((),), {"begins_ms": None}, "begins_ms: found None, allowed: a valid integer"),
+        (Rules, ((),), {"joins_first": "no"}, "joins_first: found 'no', allowed: a valid boolean"),
+        (Rules, ((),), {"clock": "mine"}, "clock: found 'mine', allowed: 'all queues', 'least queue', "),
+        (Rules, ((),), {"late_counted": "mine"}, "late_counted: found 'mine', allowed: 'rows', 'groups', "),
     ],
 )
-def test_rules_that_contradict_themselves_are_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+def test_rules_that_contradict_themselves_are_refused_in_one_line(
+    kind: Callable[..., object], arguments: tuple[object, ...], more: dict[str, object], message: str
+) -> None:
     with pytest.raises(ValidationError) as refusal:
-        make()
+        kind(*arguments, **more)
     assert first_mistake(refusal.value).startswith(message)
 
 

@@ -47,8 +47,8 @@ def write_bench(
     which the yardstick runs; None means all.
     """
     (place / "f.csv").write_text("t,carrier,flight\n1,A,1\n")
-    known = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay, "trigger": "50ms"}
-    known |= {"batch_cost": batch_cost, "cpus": None if cpus is None else list(cpus)}
+    known: dict[str, Any] = {"name": "known", "engine": "known", "capacity": capacity, "delay": delay}
+    known |= {"trigger": "50ms", "batch_cost": batch_cost, "cpus": None if cpus is None else list(cpus)}
     known |= {"batch_rows": max(1, round(capacity / 20))} if capacity else {}
     raw: dict[str, Any] = {
         "name": "b",

@@ -15,7 +15,7 @@ TRUTH_US = 300.0
 def offered(period_s: float) -> TrialObservation:
     """A hand-over every period_s, with the rows that were handed over before it; one comes after the end."""
     samples = tuple(
-        Sample(float(at), period_s, 0, round(RATE * period_s * number), at >= 2.0)
+        Sample(float(at), period_s, 0, round(RATE * period_s * number), bool(at >= 2.0))
         for number, at in enumerate(np.arange(BEGAN_S, SECONDS + period_s, period_s))
     )
     return TrialObservation(RATE, SECONDS, samples, round(RATE * SECONDS), round(RATE * SECONDS))

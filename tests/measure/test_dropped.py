@@ -11,6 +11,7 @@ from streamgauge.bench.driver.observed import TrialRun
 from streamgauge.bench.measure.dropped import dropped
 from streamgauge.records.measurement import TrialObservation
 from streamgauge.records.rules import Operator, Rules
+from streamgauge.records.trial import Compared, Details
 
 
 @pytest.mark.parametrize(
@@ -40,15 +41,13 @@ from streamgauge.records.rules import Operator, Rules
         (None, {"batches": [{"dropped": 7}, {}]}, None, None),
     ],
 )  # fmt: skip
-def test_it_is_said(
-    check: dict[str, Any] | None, figures: dict[str, Any], kind: str | None, sentence: str | None
-) -> None:
+def test_it_is_said(check: Compared | None, figures: Any, kind: str | None, sentence: str | None) -> None:
     rules = Rules(
         (Operator("event"),),
         begins_ms=figures.get("begins_ms", 0),
         late_counted="groups" if "batches" in figures else "rows",
     )
-    details = {"system": figures, "rules": rules}
+    details: Details = {"system": figures, "rules": rules}
     run = TrialRun(TrialObservation(1, 1, (), 24_000, 24_000), details, Histogram(), Histogram())
     found = dropped(check, run)
     assert (found and found.kind, found and found.sentence) == (kind, sentence)

@@ -22,6 +22,7 @@ from streamgauge.bench.faults.course import Course, course
 from streamgauge.bench.faults.link import Link
 from streamgauge.bench.faults.strike import Strike
 from streamgauge.records.measurement import Sample
+from streamgauge.records.trial import EngineBatch
 
 
 def samples(*looks: tuple[float, float, int]) -> list[Sample]:
@@ -161,8 +162,10 @@ def test_micro_batches_of_a_spark_that_was_started_again_are_joined(tmp_path: Pa
         lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}}), json.dumps({"0": row})]
         (offsets / str(number)).write_text("\n".join(lines))
     (offsets / ".3.crc").write_text("crc")
-    before = [{"batch_id": n, "watermark_ms": 0, "ends": [{"0": 10 * n}], "dropped": 0} for n in (0, 1)]
-    after = [{"batch_id": 3, "watermark_ms": 900, "ends": [{"0": 30}], "dropped": 4}]
+    before: list[EngineBatch] = [
+        {"batch_id": n, "watermark_ms": 0, "ends": [{"0": 10 * n}], "dropped": 0} for n in (0, 1)
+    ]
+    after: list[EngineBatch] = [{"batch_id": 3, "watermark_ms": 900, "ends": [{"0": 30}], "dropped": 4}]
     plans = planned_in(tmp_path)
     assert [one["batch_id"] for one in plans] == [1, 2, 3]
     batches = joined(plans, before, after)
@@ -170,5 +173,5 @@ def test_micro_batches_of_a_spark_that_was_started_again_are_joined(tmp_path: Pa
     assert [one["ends"] for one in batches] == [[{"0": 10 * n}] for n in range(4)]
     assert [one["watermark_ms"] for one in batches] == [0, 0, 500, 900]
     assert [one.get("dropped") for one in batches] == [0, 0, None, 4]
-    without = [one | {"watermark_ms": None} for one in before]
+    without: list[EngineBatch] = [{**one, "watermark_ms": None} for one in before]
     assert {one["watermark_ms"] for one in joined(plans, without)} == {None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +31,7 @@ S = 1_000_000
 TOP = 2**63 - 1
 
 
-def rows(events: list[tuple[int, str, float]], kind: pa.DataType) -> pa.Table:
+def rows(events: Sequence[tuple[int, str, float]], kind: pa.DataType) -> pa.Table:
     """events: second, key, value."""
     return pa.table(
         {

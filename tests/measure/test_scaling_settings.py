@@ -167,7 +167,7 @@ def test_a_number_is_changed_where_a_setting_has_one(
 
 
 def test_an_interval_of_checkpoints_has_a_rate_relative_to_that_of_the_shortest(tmp_path: Path) -> None:
-    section = {"setting": "checkpoint_ms", "values": [100, 2000], "blocks": 2}
+    section: dict[str, Any] = {"setting": "checkpoint_ms", "values": [100, 2000], "blocks": 2}
     bench = write_bench(tmp_path, systems=[FLINK], scaling=section)
     changed = with_setting(bench.benchmark, "known", "checkpoint_ms", 2000).system("known").model_dump()
     assert changed["conf"] == {"execution.checkpointing.interval": "2000ms"}

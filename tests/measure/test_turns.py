@@ -170,8 +170,8 @@ def test_a_job_that_is_killed_in_a_block_leaves_one_set_of_results(tmp_path: Pat
         experiments=experiments,
     )  # fmt: skip
     log, cells = RunLog(bench.store.run("r")), bench.benchmark.all_cells()
-    for one in experiments:
-        with log.stage("validate", {"experiment": one["name"]}):
+    for one in bench.benchmark.experiments:
+        with log.stage("validate", {"experiment": one.name}):
             pass
 
     def pairs() -> list[Window]:

@@ -14,6 +14,7 @@ from streamgauge.metrics.pusher import Pusher
 from streamgauge.metrics.registry import Metric
 from streamgauge.metrics.snapshot import Snapshot
 from tests.metrics.backend import Backend, wait_until
+from tests.told import known
 
 BUFFER = 5
 
@@ -46,7 +47,7 @@ def test_a_backend_in_trouble_changes_nothing_and_gets_right_values_when_it_is_b
 ) -> None:
     backend = Backend()
     with start(backend.url) as pipeline:
-        [sender] = pipeline._pusher._senders
+        [sender] = known(pipeline._pusher)._senders
         work(pipeline, 1)
         wait_until(lambda: backend.bodies, "a body")
         if trouble == "down":

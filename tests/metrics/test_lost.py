@@ -14,6 +14,7 @@ import pytest
 from streamgauge import metrics
 from streamgauge.metrics.pipeline import Pipeline
 from tests.metrics.test_spark import ROWS, Batches, count, counts, fail, failing, numbers, run
+from tests.told import known
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,7 +120,7 @@ def test_values_leave_while_a_task_runs_and_a_dead_collector_fails_nothing(
     watcher.join()
     assert len(seen - {1000}) > 1, "only at the end"
     assert counts(pipeline, "slow") == (1000, 1000)
-    pipeline._link._collector.close()
+    known(pipeline._link)._collector.close()
     run(numbers(spark).mapInArrow(failing(1, fail), "id long"))
     assert counts(pipeline, "count") == (1000, 1000), "a failed attempt is heard of by nobody"
 

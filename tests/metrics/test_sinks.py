@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 
 from streamgauge import config, metrics
 from streamgauge.base.errors import UserError
@@ -22,6 +22,7 @@ from streamgauge.metrics.sinks import make_sink
 from streamgauge.metrics.sinks.otel import OtelSink
 from streamgauge.metrics.snapshot import Snapshot
 from tests.metrics.backend import Backend, wait_until
+from tests.told import known
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "metrics.schema.json").read_text())
 AT_NS = 1_700_000_000_250_000_000
@@ -125,8 +126,10 @@ def test_opentelemetry_s_own_reader_sees_the_same_values() -> None:
             data = reader.get_metrics_data()
             for metric in data.resource_metrics[0].scope_metrics[0].metrics if data else ():
                 for point in metric.data.data_points:
-                    assert point.attributes["step"] == "parse"
-                    seen[metric.name, point.attributes["state"]] = point.value
+                    assert isinstance(point, NumberDataPoint)
+                    about = known(point.attributes)
+                    assert about["step"] == "parse"
+                    seen[metric.name, str(about["state"])] = point.value
             return len(seen) == 2 * len(OTEL)
 
         wait_until(collected, "all instruments")

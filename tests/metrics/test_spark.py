@@ -117,7 +117,6 @@ def test_distributions_and_gauges_equal_the_truth(spark: SparkSession, pipeline:
 def test_every_kind_of_function_counts(spark: SparkSession, pipeline: Pipeline) -> None:
     from pyspark.sql.functions import pandas_udf, udf
 
-    @udf("long")
     @metrics.step("udf")
     def plain(value: int) -> int:
         ROWS.inc()
@@ -136,9 +135,9 @@ def test_every_kind_of_function_counts(spark: SparkSession, pipeline: Pipeline) 
         ROWS.inc(len(frame))
         return frame
 
-    in_pandas = pandas_udf(metrics.step("pandas", vectorised), "long", functionType=200)
+    by_row, in_pandas = udf(plain, "long"), pandas_udf(metrics.step("pandas", vectorised), "long", functionType=200)
     few = spark.range(0, 100, 1, 1)
-    run(few.select(plain("id").alias("id")).select(in_pandas("id").alias("id")))
+    run(few.select(by_row("id").alias("id")).select(in_pandas("id").alias("id")))
     run(few.mapInPandas(metrics.step("frames", pandas), "id long"))
     run(few.groupBy((few.id % 3).alias("id")).applyInPandas(metrics.step("groups", group), "id long"))
     few.rdd.foreach(metrics.step("rdd", lambda _: ROWS.inc()))

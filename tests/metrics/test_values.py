@@ -137,10 +137,16 @@ def test_handles_are_values_and_names_are_checked() -> None:
 
 
 def test_threads_lose_nothing_and_the_finished_pipeline_answers() -> None:
+    def count() -> None:
+        for _ in range(2000):
+            metrics.counter("n", "c").inc()
+
     with metrics.start(name="threads") as pipeline:
-        work = [threading.Thread(target=lambda: [metrics.counter("n", "c").inc() for _ in range(2000)]) for _ in "abcd"]
-        [thread.start() for thread in work]
-        [thread.join() for thread in work]
+        work = [threading.Thread(target=count) for _ in "abcd"]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
         with pytest.raises(UserError, match="are already running in this process"):
             metrics.start(name="second")
     assert pipeline.query()[0].attempted == {"value": 8000}

@@ -66,6 +66,11 @@ def test_rows_are_kept_as_they_come_and_the_matrix_with_them(tmp_path: Path) -> 
     assert matrix == capabilities(map(line, ROWS_BY_HAND))
 
 
+def text_of(cell: object) -> str:
+    assert isinstance(cell, Text)
+    return cell.text
+
+
 def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer() -> None:
     features, queries, reasons, slowest, ordered, late, others = section(list(map(line, ROWS_BY_HAND))).blocks
     assert isinstance(features, Table)
@@ -75,7 +80,7 @@ def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer()
     ]  # fmt: skip
     assert isinstance(queries, Table)
     assert [
-        [row[0], *(cell and cell.text for cell in row[1:] if not isinstance(cell, str))] for row in queries.rows
+        [row[0], *(cell and text_of(cell) for cell in row[1:] if not isinstance(cell, str))] for row in queries.rows
     ] == [
         ["q3", "works", None],
         ["q20", "wrong in streaming", None],
@@ -88,8 +93,8 @@ def test_the_page_shows_states_with_their_reasons_the_slowest_and_every_answer()
     assert [(row[0], row[4]) for row in reasons.rows] == [
         ("q20", "6 rows, 5 expected"), ("q23", "no joins here"), ("q18", "needs RocksDB"),
     ]  # fmt: skip
-    answers = [(table.caption, table.folded, len(table.rows)) for table in (ordered, late, others)]
-    assert answers == [
+    answers = [table for table in (ordered, late, others) if isinstance(table, Table)]
+    assert [(table.caption, table.folded, len(table.rows)) for table in answers] == [
         ("Answers of spark, 0\u202f% out of order", "", 4),
         ("Answers of spark, 20\u202f% out of order", "", 1),
         ("", "Answers of spark-hdfs, 0\u202f% out of order", 1),

@@ -7,10 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.bench.engines.spark.queries import rules
 from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.driver import ReportBody
+from streamgauge.records.trial import SystemFigures
 from tests.engines.hand import row, table
 
 AGGREGATION = Spec("windowed_aggregation", "name", "amount", window_us=10_000_000)
@@ -44,13 +47,17 @@ def checked(output: pa.Table, batches: list[tuple[int, int, int]] = BATCHES, spe
     for name, values in {"partition": [0] * len(ROWS), "row": range(len(ROWS))}.items():
         offered = offered.append_column(name, pa.array(values, pa.int64()))
     frames = 2 if spec.query == "outer_join" else 1
-    figures: dict[str, Any] = {
+    figures: SystemFigures = {
         "batches": [
             {"batch_id": number, "ends": [{"0": end}] * frames, "watermark_ms": watermark, "dropped": dropped}
             for number, (end, watermark, dropped) in enumerate(batches)
         ],
     }
-    return check(offered, figures, [{"rows": output.num_rows, "checksum": checksum(output)}], spec, rules(spec))
+    report: ReportBody = {
+        "rows": output.num_rows, "checksum": checksum(output), "event_latency": Histogram().to_dict(),
+        "processing_latency": Histogram().to_dict(),
+    }  # fmt: skip
+    return check(offered, figures, [report], spec, rules(spec))
 
 
 def test_a_right_trial_is_right() -> None:

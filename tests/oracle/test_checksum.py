@@ -87,7 +87,7 @@ def test_all_nans_are_one_and_both_zeros_too() -> None:
     assert of([-0.0], pa.float64()) == of([0.0], pa.float64())
 
 
-ALIKE = {
+ALIKE: dict[str, tuple[list[Any], list[Any]]] = {
     "texts": (["a", None, "", "long enough to leave its view"], [pa.string(), pa.large_string(), pa.string_view()]),
     "bytes": ([b"a", None, b"\x00"], [pa.binary(), pa.large_binary(), pa.binary_view()]),
     "integers": ([3, None, 0], [pa.int64(), pa.int8(), pa.int32(), pa.uint8(), pa.uint32(), pa.uint64()]),

@@ -44,7 +44,7 @@ def answers(spec: Spec, given: list[Event], kinds: tuple[str, str] = ("string", 
 
 TUMBLING = Spec("windowed_aggregation", "name", "amount", window_us=10 * S)
 SOME: list[Event] = [(0, "a", 3), (9.999999, "a", 4), (10, "a", None), (12, None, 7), (-1, "b", 5)]
-BY_HAND = {
+BY_HAND: dict[str, tuple[Spec, list[Event], list[tuple[Any, ...]]]] = {
     "discard": (Spec("discard", None, None), [(1, "a", 1)], []),
     "passthrough": (
         Spec("passthrough", "name", "amount"),

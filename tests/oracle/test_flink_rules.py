@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.base.histogram import Histogram
 from streamgauge.bench.engines.flink import queries as flink
 from streamgauge.bench.engines.spark import queries as spark
 from streamgauge.bench.oracle.batches import BatchLog
@@ -17,6 +19,7 @@ from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
 from streamgauge.bench.oracle.late_rows import Expectation, Unknowable, expectation
 from streamgauge.bench.workloads import Spec
+from streamgauge.records.driver import ReportBody
 from streamgauge.records.rules import LEAST_MS
 from streamgauge.records.trial import SystemFigures
 from streamgauge.streams.lateness.sessions import left_out
@@ -101,8 +104,8 @@ def test_sessions_are_joined_one_by_one_as_flink_does(events: list[tuple[str, in
         wanted.append(merged[1] <= mark)
         windows[key] = live if wanted[-1] else [*(w for w in live if w not in touched), merged]
     keys = np.array([ord(key) for key, *_ in events], np.int64)
-    at, late = np.array([a for _, a, _ in events], np.int64), np.array(marks, np.int64)
-    assert left_out(keys, at, late, gap).tolist() == wanted
+    times, late = np.array([at for _, at, _ in events], np.int64), np.array(marks, np.int64)
+    assert left_out(keys, times, late, gap).tolist() == wanted
 
 
 def test_of_several_queues_late_sessions_are_not_known() -> None:
@@ -151,7 +154,11 @@ def checked(output: pa.Table, read: list[tuple[int, int | None]] = READ, late: i
     figures: SystemFigures = {"stretches": [{"ends": [{"0": end}], "watermark_ms": mark} for end, mark in read]}
     if late is None:
         figures["late_dropped"] = None
-    report = {"rows": output.num_rows, "checksum": checksum(output), "batch": {"late": late}}
+    batch: Any = {"late": late}
+    report: ReportBody = {
+        "rows": output.num_rows, "checksum": checksum(output), "batch": batch, "event_latency": Histogram().to_dict(),
+        "processing_latency": Histogram().to_dict(),
+    }  # fmt: skip
     return check(RECORDED, figures, [report], TUMBLING, flink.rules(TUMBLING))
 
 

@@ -31,8 +31,8 @@ def found(
     return recomputed(rows, taken, logs, spec, declared or rules(spec))
 
 
-def watermarks(*args: object) -> list[int]:
-    right = found(*args)  # type: ignore[arg-type]
+def watermarks(times_us: list[list[int]], logged: Logged, spec: Spec = AGGREGATION) -> list[int]:
+    right = found(times_us, logged, spec)
     assert right.wrong is None, right.wrong
     return [log.watermark_ms for log in right.logs]
 

@@ -7,9 +7,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from streamgauge.app.airflow import summary
+from streamgauge.base.console import Console
 from streamgauge.bench.measurements.latency.record import LatencyRun
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.claims import claim_of
@@ -67,7 +67,7 @@ def test_every_combination_of_proof_width_contradiction_latency_and_output() -> 
     ],
 )
 def test_a_rate_that_is_missing_or_a_bound(search: dict[str, object] | None, kind: str) -> None:
-    assert claim_of(search and SearchAnswer.of(search, "search.json")).kind == kind
+    assert claim_of(None if search is None else SearchAnswer.of(search, "search.json")).kind == kind
 
 
 @pytest.mark.parametrize(

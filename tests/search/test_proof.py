@@ -33,7 +33,8 @@ def by_mlrsearch(looks: list[bool]) -> tuple[bool, bool]:
     load = DiscreteLoad(rounding=rounding, float_load=RATE).rounded_down()
     for good in looks:
         stat.add(DiscreteResult(1.0, float(load), offered_count=1000, loss_count=0 if good else 1, discrete_load=load))
-    return stat.estimates()
+    estimates: tuple[bool, bool] = stat.estimates()
+    return estimates
 
 
 @given(st.sampled_from(["below", "above"]), st.lists(st.booleans(), max_size=2))
@@ -55,7 +56,7 @@ def test_trials_of_a_process_that_was_lost_prove_nothing_about_the_next_one() ->
         return TrialRecord(1, "below", RATE, 10.0, Verdict(outcome, ""), life=life)
 
     first, second = (Window(1, "ladder", 1000, (), life=life) for life in (1, 2))
-    measured = [first, trial(1, "unsustainable"), second, trial(2, "unsustainable")]
+    measured: list[Window | TrialRecord] = [first, trial(1, "unsustainable"), second, trial(2, "unsustainable")]
     assert refuted(measured, 1) == 0, "one look in each life"
     assert refuted([*measured, trial(2, "unsustainable")], 1) == 5
     (load,) = loads_of(Search(), measured)

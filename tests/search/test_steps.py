@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -70,13 +71,18 @@ def test_a_second_ladder_begins_with_a_warm_up_unless_its_process_is_warm(lasts:
     assert step.purpose == ("ladder" if lasts and not lost else "warm-up")
 
 
+def told_again(given: list[Measurement]) -> Callable[[object], Measurement]:
+    """Measures nothing, and returns what was given, in turn."""
+    rest = iter(given)
+    return lambda _: next(rest)
+
+
 def test_a_search_resumes_from_every_prefix_to_the_same_end() -> None:
     plan = Search(processes=2)
     done, given = searched(QUIET, plan)
     assert done.outcome == "found"
     for length in range(len(given) + 1):
-        rest = iter(given[length:])
-        again = run_search(plan, Limits(), lambda _, rest=rest: next(rest), given[:length])
+        again = run_search(plan, Limits(), told_again(given[length:]), given[:length])
         assert again == done, length
 
 
@@ -105,7 +111,9 @@ def test_an_invalid_window_is_measured_again_and_four_in_a_row_end_the_search() 
     plan, machine = Search(), Machine(QUIET, Search())
     first = next_step(plan, Limits(), [])
     assert isinstance(first, Hold)
-    broken = replace(machine(first), invalid="the system died")  # type: ignore[type-var]
+    broken = machine(first)
+    assert isinstance(broken, Window)
+    broken = replace(broken, invalid="the system died")
     assert next_step(plan, Limits(), [broken]) == first
     done = next_step(plan, Limits(), [broken] * 4)
     assert isinstance(done, Done)
@@ -163,7 +171,7 @@ def test_a_refuted_ladder_is_climbed_again_and_refuted_twice_it_is_no_result() -
     assert isinstance(climbed, Hold)
     assert climbed.purpose == "ladder", "it is warm: no second warm-up"
     ladder = [w for w in windows if w.purpose == "ladder"]
-    again = [*windows, bad, bad, *ladder]
+    again: list[Measurement] = [*windows, bad, bad, *ladder]
     end: Any = next_step(plan, Limits(), again)
     while isinstance(end, Recover):
         again.append(replace(bad, rate_events_per_s=end.rate_events_per_s, purpose=end.purpose))
@@ -220,10 +228,12 @@ def recovered(plan: Search, *told: tuple[Purpose, Outcome | None], limits: Limit
 
 def test_a_side_that_cannot_be_offered_ends_unproven_and_voids_nothing() -> None:
     plan = Search(proof_steps=2)
-    done = recovered(plan, ("below", "sustainable"), *[("above", None)] * 3)
+    above: list[tuple[Purpose, None]] = [("above", None)] * 3
+    done = recovered(plan, ("below", "sustainable"), *above)
     assert isinstance(done, Done)
     assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear above the estimate")
-    done = recovered(plan, *[("below", None)] * 3)
+    below: list[tuple[Purpose, None]] = [("below", None)] * 3
+    done = recovered(plan, *below)
     assert isinstance(done, Done)
     assert (done.outcome, done.reason) == ("unproven", "no proof trial was clear below and above the estimate")
 

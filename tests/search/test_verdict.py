@@ -18,7 +18,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
 from streamgauge.bench.search.verdict import judge, load, recovery, slope_interval
 from streamgauge.config import Search
-from streamgauge.records.measurement import Sample, TrialObservation, Verdict
+from streamgauge.records.measurement import Outcome, Sample, TrialObservation, Verdict
 
 PLAN = Search(max_age=Duration.parse("10s"))
 
@@ -145,7 +145,7 @@ def test_an_engine_without_micro_batches_is_judged_by_the_clock() -> None:
         ({"offered": 0}, "inconclusive", "nothing was offered"),
     ],
 )
-def test_missing_or_invalid_data_is_never_a_pass(change: dict[str, object], expected: str, reason: str) -> None:
+def test_missing_or_invalid_data_is_never_a_pass(change: dict[str, Any], expected: Outcome, reason: str) -> None:
     observation = replace(observed([0.5] * 20), **change)
     assert recovery(observation, PLAN) == Verdict(expected, reason)
     assert judge(observation, PLAN) == Verdict(expected, reason)

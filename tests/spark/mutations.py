@@ -36,7 +36,7 @@ def move_one(case: Case, seqs: set[int], to: Callable[[int], int], late: Callabl
     def wanted(seq: int) -> bool:
         return moved(case, seq, to(case.base(seq))).late() == late(seq)
 
-    seq = find(sorted(seqs), wanted)
+    seq: int = find(sorted(seqs), wanted)
     case.at(seq)["ingestion_time"] = to(case.base(seq))
     case.sort()
     return seq

@@ -55,7 +55,8 @@ class Case:
     experiment: config.Experiment = BENCHMARK.experiments[0]
 
     def base(self, seq: int) -> int:
-        return max(row["event_time"] for row in self.events if row["seq"] <= seq)
+        latest: int = max(row["event_time"] for row in self.events if row["seq"] <= seq)
+        return latest
 
     def at(self, seq: int) -> Row:
         return next(row for row in self.stream if row["seq"] == seq)

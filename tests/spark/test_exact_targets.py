@@ -48,7 +48,8 @@ def sparse(rng: np.random.Generator, n: int) -> np.ndarray:
 def a_little_late(rng: np.random.Generator, n: int) -> np.ndarray:
     """Naturally disordered: 4 % are late by up to 50 ms; ties everywhere."""
     times = np.cumsum(rng.integers(0, 2, n)) * MS
-    return times - np.where(rng.random(n) < 0.04, rng.integers(1, 50, n), 0) * MS
+    late: np.ndarray = times - np.where(rng.random(n) < 0.04, rng.integers(1, 50, n), 0) * MS
+    return late
 
 
 @dataclass(frozen=True)

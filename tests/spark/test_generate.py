@@ -38,7 +38,7 @@ SOURCE = Source(files=("none",), header=False, time=TimeColumn(column=1, unit="n
 def events(directory: Path, times: list[int], rows_per_file: int = 50, rows_per_group: int = 20) -> Artifact:
     """An events artifact with an arrival and a declared column."""
     directory.mkdir()
-    names = []
+    names: list[str] = []
     for start in range(0, len(times), rows_per_file):
         part = times[start : start + rows_per_file]
         seq = list(range(start, start + len(part)))
@@ -65,7 +65,8 @@ def experiment(target: float, longest: int, **more: Any) -> Experiment:
 def times_of(seed: int, n: int = 400) -> list[int]:
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.integers(0, 9, n))
-    return (times - np.where(rng.random(n) < 0.1, rng.integers(0, 60, n), 0)).tolist()
+    late: list[int] = (times - np.where(rng.random(n) < 0.1, rng.integers(0, 60, n), 0)).tolist()
+    return late
 
 
 def read_stream(directory: Path, manifest: StreamManifest) -> pa.Table:

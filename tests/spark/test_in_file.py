@@ -146,8 +146,9 @@ def test_hours_that_a_zone_skips(tmp_path: Path, zone: str, around: str, written
         time = {"column": "t", "format": written_as, "zone": zone}
         texts = [at.strftime(written_as) for at in local]
     file = written(tmp_path / "f.csv", "t;n\n" + "".join(f"{text};{n}\n" for n, text in enumerate(texts)))
-    given = {"time": time, "separator": ";"}
-    told = [hint for hint in sample(benchmark(file, **given).source).hints if hint.kind == "hour_skipped"]
+    told = [
+        hint for hint in sample(benchmark(file, time=time, separator=";").source).hints if hint.kind == "hour_skipped"
+    ]
     assert [(hint.events, hint.lines) for hint in told] == ([(len(lines), tuple(lines[:5]))] if lines else [])
     if lines:
         assert f"times do not exist in {zone} (lines {lines[0]}, {lines[1]}" in told[0].text

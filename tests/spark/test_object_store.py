@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def batch(spark: Any, tiny: Benchmark, store: Store, *without: str) -> dict[str,
     """Runs the stages before measuring, as the jobs do; returns each one's artifact."""
     [experiment] = tiny.experiments
     run = RunLog(store.run("night"))
-    stages = {
+    stages: dict[str, Callable[[], Any]] = {
         "ingest": lambda: ingested(spark, tiny, store),
         "analyze": lambda: analyze.run(OnSpark(spark), tiny, store),
         "generate": lambda: generate.run(OnSpark(spark), tiny, store, experiment, chunk_rows=300),

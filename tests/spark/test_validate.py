@@ -167,7 +167,7 @@ def test_a_user_s_own_suite_judges_the_events_and_is_in_the_data_docs(spark: Any
 # -- the data themselves
 
 
-BOTH = ("events", "stream")
+BOTH: tuple[str, ...] = ("events", "stream")
 #: most break both datasets at once, as the name of an expectation tells which of them it judges
 BROKEN = [(BOTH, name) for name in dict.fromkeys(name for _, name in OF_THE_DATA) if name != "no line"]
 BROKEN += [(("events",), "no line"), (("stream",), "no line")]

@@ -108,8 +108,8 @@ def test_of_a_parquet_file_only_the_needed_columns_matter(tmp_path: Path) -> Non
         (0, "1,2026-01-01 00:00:00.000000"),
         (1, "2,2026-01-01 00:00:01.000000"),
     ]
-    named = {"columns": {"id": "string", "at": {"path": "s.at", "type": "int64"}}}
-    assert events(tmp_path / "f.parquet", **plain, **named) == [
+    named = {**plain, "columns": {"id": "string", "at": {"path": "s.at", "type": "int64"}}}
+    assert events(tmp_path / "f.parquet", **named) == [
         (0, "1,2026-01-01 00:00:00.000000,ff", "ff", 1), (1, "2,2026-01-01 00:00:01.000000,k", "k", 2)
     ]  # fmt: skip
     by_index = {**plain, "time": {"column": 6}}
@@ -230,7 +230,9 @@ def test_times_without_a_year_move_on_at_new_year(
 
 def test_without_a_year_the_order_is_right_and_the_first_year_is_1970(tmp_path: Path) -> None:
     data = "Dec 31 23:59:58\ta\nJan  1 00:00:00\tb\nDec 31 23:59:59\tc\n"
-    source = {"separator": "\t", "header": False, "time": {"column": 0, "format": "%b %d %H:%M:%S"}}
+    source: dict[str, Any] = {
+        "separator": "\t", "header": False, "time": {"column": 0, "format": "%b %d %H:%M:%S"},
+    }  # fmt: skip
     found = events(tmp_path / "f.tsv", data, **source)
     assert np.diff([row[0] for row in found]).tolist() == [2, -1]
     split_up = events(tmp_path / "f.tsv", None, split_bytes=1, **source)
