@@ -216,9 +216,8 @@ def status(name: str | Path) -> Status:
 
 
 def small_text(path: Path, encoding: str = "utf-8", most_bytes: int = 64 << 20) -> str:
-    """Text of a small file here. Raises OSError, also for a device, a pipe or a larger file, and UnicodeDecodeError.
-
-    A pipe would wait for a writer, and /dev/zero has no end.
+    """Text of a small file here. Raises UnicodeDecodeError, and OSError also for a device, which may have no end, a
+    pipe, which would wait for a writer, or a larger file.
     """
     there_is = os.stat(path)
     _require_regular(there_is.st_mode, path)
