@@ -94,12 +94,11 @@ def loaded(place: str, key: str) -> object:
     except UserError as problem:
         raise UserError(f"{key}: {problem}") from None
     except (Exception, SystemExit) as problem:  # somebody's own module may do anything
-        extra, hint = None, ""
+        hint = ""
         if isinstance(problem, ModuleNotFoundError):
-            extra = missing_extra(problem)
+            if extra := missing_extra(problem):
+                raise UserError(f"{key}: {extra}") from None
             hint = "; install its package, or put its folder on PYTHONPATH"
-        if extra is not None:
-            raise UserError(f"{key}: {extra}") from None
         what = " ".join(str(problem).split())
         raise UserError(f"{key}: {place} cannot be loaded: {type(problem).__name__}: {what}{hint}") from None
     return part

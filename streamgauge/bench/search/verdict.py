@@ -232,8 +232,8 @@ def _settled(observation: TrialObservation) -> Verdict | None:
         if observation.behind_s and max(ages, default=0.0) <= _NO_OLDER * observation.behind_s:
             return Verdict("inconclusive", "the driver's queues do not hold the backlog: raise replay.max_memory_mb")
         if observation.uncommitted and not observation.behind_s:
-            return Verdict("inconclusive", "rows that it took and has not committed fill the driver's queues: raise "
-                           "replay.max_memory_mb, or let it commit more often")  # fmt: skip
+            full = "rows that it took and has not committed fill the driver's queues"
+            return Verdict("inconclusive", f"{full}: raise replay.max_memory_mb, or let it commit more often")
         return Verdict("unsustainable", "a queue overflowed")
     if not observation.offered:
         return Verdict("inconclusive", "nothing was offered")
