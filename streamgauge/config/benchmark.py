@@ -212,8 +212,9 @@ _QUICK_SEARCH = {
     "proof_steps": 1,
 }
 _QUICK_LATENCY = {"fractions": (0.5,), "rates": (), "seconds": 5.0}
-#: most minutes and blocks of a long measurement at a first look; a minute has the 16 samples that a judgement needs
-_QUICK_MINUTES, _QUICK_BLOCKS = 1.0, 2
+#: most minutes, blocks and repeats of a long measurement at a first look; a minute has the 16 samples that a judgement
+#: needs, and two repeats have an interval
+_QUICK_MINUTES, _QUICK_BLOCKS, _QUICK_REPEATS = 1.0, 2, 2
 
 
 class Overrides(Model):
@@ -282,8 +283,13 @@ def _shortened(benchmark: Benchmark) -> dict[str, Section]:
     if (scaling := benchmark.scaling) is not None:
         shortened["scaling"] = scaling.model_copy(update={"blocks": min(scaling.blocks, _QUICK_BLOCKS)})
     if (catchup := benchmark.catchup) is not None:
-        minutes = min(catchup.minutes, _QUICK_MINUTES)
-        shortened["catchup"] = catchup.model_copy(update={"minutes": minutes, "repeats": min(catchup.repeats, 2)})
+        least = benchmark.search.max_age.seconds / 60  # a shorter backlog is none
+        minutes = min(catchup.minutes, max(_QUICK_MINUTES, 2 * least))
+        shortened["catchup"] = catchup.model_copy(
+            update={"minutes": minutes, "repeats": min(catchup.repeats, _QUICK_REPEATS)}
+        )
+    if (recovery := benchmark.recovery) is not None:
+        shortened["recovery"] = recovery.model_copy(update={"repeats": min(recovery.repeats, _QUICK_REPEATS)})
     return shortened
 
 

@@ -61,9 +61,7 @@ def compare(
         detectable, matters = max(detectable, floor), max(matters, floor)
     verdict, reason = judge(ratio, interval, matters, higher_is_better)
     if interval is None:
-        reason = (
-            f"{a.size} and {counted(b.size, 'value')}: at least {LEAST} and {LEAST} are needed for {confidence:.0%}"
-        )
+        reason = f"{a.size} and {counted(b.size, 'value')} are too few for {confidence:.0%}; {LEAST} of each are enough"
     return Comparison(ratio, interval, verdict, reason, noise, floor, detectable, matters, a.size, b.size, confidence)
 
 

@@ -69,6 +69,12 @@ def test_a_first_look_has_short_windows_and_what_is_asked_beside_it() -> None:
     shorter = chosen({"quick": True}, catchup={"minutes": 5, "rate": 10}).catchup
     assert shorter is not None
     assert (shorter.minutes, shorter.repeats, shorter.rate) == (1, 2, 10)
+    old = chosen({"quick": True}, search={"max_age": "90s"}, catchup={"minutes": 5, "rate": 10})
+    assert old.catchup is not None
+    assert old.catchup.minutes == 3, "a backlog is older than search.max_age"
+    struck = chosen({"quick": True}, recovery={"rate": 10, "repeats": 5, "faults": ["kill"]}).recovery
+    assert struck is not None
+    assert (struck.repeats, struck.faults) == (2, ("kill",))
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,19 @@ def test_the_answer_is_duckdb_s(
     assert record.rows > (0 if late or name in DAYS else 3)
 
 
+def test_floats_whose_millionths_have_53_bits_are_rounded_as_duckdb_rounds(one_flink: Proxied, tmp_path: Path) -> None:
+    """Half a millionth added to such a float is no float any more."""
+    plain = windowed(late=False)
+    odd = [(2**52 + 2 * nth + 1) / 1e6 * (1 if nth % 3 else -1) for nth in range(plain.num_rows)]
+    assert sum(value * 1e6 % 2 == 1 for value in odd) > plain.num_rows / 2
+    column = pa.field("amount", pa.float64())
+    rows = plain.set_column(plain.schema.get_field_index("amount"), column, pa.array(odd, pa.float64()))
+    columns = COLUMNS | {"amount": "float64"}
+    with served(rows, columns, tmp_path / "served") as fleet:
+        record = asked(one_flink, fleet, SPECS_OF["windowed_aggregation"], columns, rows, tmp_path / "asked")
+    assert (record.status, record.why) == ("correct", None)
+
+
 @pytest.fixture(scope="module")
 def before_1970(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, tuple[pa.Table, Fleet]]]:
     """Rows of 1960 that pass a midnight, a fifth of them late, and a driver that offers them, by (is Nexmark)."""

@@ -146,7 +146,7 @@ def test_a_sure_change_below_what_matters_is_the_same() -> None:
 def test_too_few_values_are_inconclusive_with_the_least_number() -> None:
     found = compare([100.0, 101.0, 99.0], [150.0, 151.0, 149.0])
     assert (found.verdict, found.interval) == ("inconclusive", None)
-    assert found.reason == "3 and 3 values: at least 4 and 4 are needed for 95%"
+    assert found.reason == "3 and 3 values are too few for 95%; 4 of each are enough"
     assert (found.noise_floor, found.detectable_effect) == (None, None)
     assert compare([100.0], [150.0]).noise is None
 

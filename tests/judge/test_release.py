@@ -109,7 +109,7 @@ def test_too_few_sound_repetitions_are_inconclusive() -> None:
     void = series(rounds(void="the driver limited this trial"), TOLERANCE)
     assert {one.state for one in void} == {"open"}
     assert void[0].reason == (
-        "8 and 0 sound repetitions, at least 4 and 4 are needed; the last one is void: the driver limited this trial"
+        "8 and 0 sound repetitions, at least 4 of each are needed; the last one is void: the driver limited this trial"
     )
     assert decide([], series(rounds(count=3), TOLERANCE)).decision == "inconclusive"
     assert decide([], []).reasons == [Reason("performance", "open", "series", "nothing was measured")]

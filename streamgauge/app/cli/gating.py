@@ -34,7 +34,7 @@ def gate(
     """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
     from streamgauge.app.gate import verdict
     from streamgauge.app.gate.repository import Repository
-    from streamgauge.bench.compare.forms import sentence
+    from streamgauge.bench.compare.forms import self_check, sentence
     from streamgauge.streams.sources import topics
 
     benchmark = config.load(file)
@@ -55,7 +55,6 @@ def gate(
         workplace.progress("gate", budget_s, f"{about(budget_s)}; less if it is clear sooner, and the builds besides"),
     ):
         check = verdict.run(benchmark, store, asked, verdict.Clock({"streams": (time.monotonic() - began) / 60}), notes)
-    same = ["The base and the head are the same commit: an A/A check."] if commits.base == commits.head else []
-    lines = [check.line, *same, sentence(check), f"comment: {output / verdict.COMMENT}"]
+    lines = [check.line, *self_check(check), sentence(check), f"comment: {output / verdict.COMMENT}"]
     tell("\n".join(lines), check.to_json(), as_json)
     raise typer.Exit(check.exit_code)

@@ -182,7 +182,7 @@ def dashboard(
 
 @app.command()
 def gc(
-    budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "20GiB",
+    budget: Annotated[str, typer.Option(help="disk space that artifacts may take, such as 20GiB")] = "50GiB",
     keep_runs: Annotated[
         int, typer.Option(min=0, help="number of the newest runs of each benchmark that keep their data")
     ] = 3,

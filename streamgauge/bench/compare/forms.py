@@ -50,14 +50,13 @@ def as_markdown(check: ReleaseCheck) -> str:
 
 def as_comment(check: GateCheck) -> str:
     """Renders the verdict, what could have been seen, a picture, and a table of reasons and series."""
-    same = " They are the same commit: an A/A check." if check.base_commit == check.head_commit else ""
     lines = [
         f"## {_MARKS[check.verdict]} Streamgauge gate: {check.verdict}",
         "",
         check.line,
         "",
-        f"Head `{check.candidate}` against merge base `{check.baseline}`, pairs of fresh processes: "
-        f"{check.pairs}.{same}",
+        f"Head `{check.candidate}` against merge base `{check.baseline}`, pairs of fresh processes: {check.pairs}.",
+        *self_check(check),
         sentence(check),
         "",
     ]
@@ -70,6 +69,12 @@ def as_comment(check: GateCheck) -> str:
         lines += ["", *(f"- {entry}" for entry in _accepted(check))]
     lines += ["", f"_{_spent(check)}_"]
     return "\n".join(lines) + "\n"
+
+
+def self_check(check: GateCheck) -> list[str]:
+    """The sentence, if any, which says that a commit was compared with itself."""
+    is_same = check.base_commit == check.head_commit
+    return ["The base and the head are the same commit: an A/A check."] if is_same else []
 
 
 def sentence(check: GateCheck) -> str:

@@ -271,7 +271,7 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
     baseline, candidate, control = ([one.values[metric] for one in sound if one.side == side] for side in TURNS)
     both = [*baseline, *control]
     if len(both) < LEAST or len(candidate) < LEAST:
-        why = f"{len(both)} and {counted(len(candidate), 'sound repetition')}, at least {LEAST} and {LEAST} are needed"
+        why = f"{len(both)} and {counted(len(candidate), 'sound repetition')}, at least {LEAST} of each are needed"
         return about(state="open", reason=why + _last_void(repetitions))
     pair = (baseline, control) if baseline and control else None
     comparison = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)

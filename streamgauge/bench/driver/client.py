@@ -88,7 +88,11 @@ class Connection:
             self.close()
             raise WireError(f"driver {endpoint.address}: {problem}") from None
         self._reader = self._opened.enter_context(_Reader(self._socket))
-        hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
+        try:
+            hello = self._ask("hello", version=VERSION, token=endpoint.token, attempt=attempt)
+        except WireError:  # a refused one, too, holds a socket
+            self.close()
+            raise
         self.partitions = int(hello["partitions"])
         self.attempt = str(hello["attempt"])
         self.serves: Mapping[str, object] | None = hello.get("serves")

@@ -31,7 +31,8 @@ class PacedLoop(ClosedLoop):
                 self._settle(first)
             begin = time.time_ns()
             if self._talk.wait("", seconds, lambda all_: any(one["overflow"] or one["finished"] for one in all_)):
-                raise Ended("the rate was not sustained: a queue was full")
+                is_full = any(one["overflow"] for one in self._talk.status())
+                raise Ended("the rate was not sustained: a queue was full" if is_full else "all events were offered")
             self._talk.spans.append((begin, time.time_ns()))
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)

@@ -8,6 +8,7 @@ import os
 import re
 import time
 import zipfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from streamgauge.bench.engines.processes import Led
 
 START_SECONDS = 120.0
 FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
+_CPU_TIME = "Status.JVM.CPU.Time"
 _LATE = "numlaterecordsdropped"  # of a join also with left and right before it
 _RAISED = re.compile(r"(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused)(?:: .*)?)$")
 #: names of a task manager's vitals, and of Flink's metrics
@@ -90,7 +92,8 @@ class Cluster:
     def vitals(self, job: str) -> dict[str, float]:
         """Heap in use of all task managers, its limit and collections, and the state in the job's last checkpoint."""
         try:
-            heaps = [self._heap(one["id"]) for one in self.ask("GET", "/taskmanagers")["taskmanagers"]]
+            managers = self.ask("GET", "/taskmanagers")["taskmanagers"]
+            heaps = [self._metrics(one["id"], _HEAP.values()) for one in managers]
             last = self.ask("GET", f"/jobs/{job}/checkpoints")["latest"]["completed"] if job else None
         except UserError:
             return {}
@@ -98,9 +101,9 @@ class Cluster:
         found = {name: sum(one[metric] for one in heaps) for name, metric in _HEAP.items()} if known else {}
         return found if last is None else {**found, "state_bytes": float(last["state_size"])}
 
-    def _heap(self, manager: str) -> dict[str, float]:
-        """Metrics of a task manager's heap, as far as they are known."""
-        answer = self.ask("GET", f"/taskmanagers/{manager}/metrics?get={','.join(_HEAP.values())}")
+    def _metrics(self, manager: str, names: Iterable[str]) -> dict[str, float]:
+        """Metrics of a task manager, as far as they are known."""
+        answer = self.ask("GET", f"/taskmanagers/{manager}/metrics?get={','.join(names)}")
         return {one["id"]: float(one["value"]) for one in answer}
 
     def reason(self, job: str) -> str:
@@ -136,16 +139,28 @@ class Cluster:
         state = self.job(job)
         if state["timestamps"].get("RESTARTING"):
             return None
-        places = [f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics" for vertex in state["vertices"]]
-        for place in places:
-            self.ask("GET", place)  # asks for metrics that are new, and answers with what was known before
-        time.sleep(3 * FRESH_MS / 1000)
+        self._renew_metrics()
         total = 0
-        for place in places:
+        for vertex in state["vertices"]:
+            place = f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics"
             names = [metric["id"] for metric in self.ask("GET", place) if _LATE in metric["id"].lower()]
             if names:
                 total += sum(int(metric["sum"]) for metric in self.ask("GET", f"{place}?get={quote(','.join(names))}"))
         return total
+
+    def _renew_metrics(self, patience_s: float = 30.0) -> None:
+        """Waits until Flink holds metrics that it has read since the call. Raises UserError if it takes too long."""
+        managers = self.ask("GET", "/taskmanagers")["taskmanagers"]  # one, or none if it has died
+        deadline = time.monotonic() + patience_s
+        # The CPU time differs from one reading to the next: the last one that is known, then one that may have been
+        # under way, and one that has begun since. To ask for metrics starts a reading.
+        cpu_times: set[float] = set()
+        while len(cpu_times) < 3:
+            if time.monotonic() > deadline:
+                raise UserError(f"systems.{self._system.name}: Flink read no metrics anew within {patience_s:.0f} s")
+            for manager in managers:
+                cpu_times.update(self._metrics(manager["id"], [_CPU_TIME]).values())
+            time.sleep(FRESH_MS / 4000)
 
     def version(self) -> str:
         return str(self.ask("GET", "/config")["flink-version"])

@@ -38,7 +38,7 @@ def _tiles(run: SoakRun) -> Tiles:
 def _table(run: SoakRun) -> Table:
     rows: list[list[Cell]] = []
     void = "" if run.valid else "void"
-    for one in run.series:
+    for one in _worst_first(run):
         unit, per = unit_of(one.unit)
         interval = one.interval and (one.interval[0] / per, one.interval[1] / per)
         points = one.points[:: max(1, len(one.points) // _SPARKS)]
@@ -68,7 +68,7 @@ def _chart(run: SoakRun) -> Chart:
     """Chart of each series over time, relative to its largest value."""
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
-    for nth, one in enumerate(run.series):
+    for nth, one in enumerate(_worst_first(run)):
         top = max((abs(value) for _, value in one.points), default=0.0) or 1.0
         moments, parts = [at for at, _ in one.points], [value / top for _, value in one.points]
         traces.append(line(named(one), moments, parts, nth))
@@ -80,6 +80,10 @@ def _chart(run: SoakRun) -> Chart:
         Table(["series", "at (s)", "value", "unit"], rows),
         "Each series relative to its largest value.",
     )
+
+
+def _worst_first(run: SoakRun) -> list[Followed]:
+    return sorted(run.series, key=lambda one: one.kind != "growing")
 
 
 def named(one: Followed) -> str:

@@ -74,7 +74,9 @@ final class WindowedAggregation implements Job.Query {
             return (Long) value;
         }
         double millionths = number * 1e6;
-        double rounded = Math.copySign(Math.floor(Math.abs(millionths) + 0.5), millionths);
+        double size = Math.abs(millionths);
+        double floor = Math.floor(size);
+        double rounded = Math.copySign(size - floor < 0.5 ? floor : floor + 1, millionths); // size + 0.5 may not be exact
         return Double.isNaN(rounded) || Math.abs(rounded) > 0x1p63 || rounded < -0x1p63 ? null : (Long) (long) rounded;
     }
 
