@@ -41,7 +41,7 @@ KEPT = ".kept"
 #: the manifest of an artifact whose data was deleted to save space (results/index/garbage_collection.py)
 COLLECTED = "manifest.collected.json"
 #: raise a number when the algorithm behind an artifact changes its output
-ALGORITHM = {"events": 7, "profile": 8, "advice": 1, "stream": 2, "validation": 3}
+ALGORITHM = {"events": 7, "profile": 8, "advice": 2, "stream": 2, "validation": 3}
 log = logging.getLogger("streamgauge")
 #: errors of the operating system that do not go away on their own
 _MENDABLE = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
@@ -113,7 +114,9 @@ class TimeColumn(Model):
     @property
     def is_local(self) -> bool:
         """True if times without an offset are those of a zone whose clocks may be changed."""
-        return self.unit is None and self.zone != "UTC" and "%z" not in (self.format or "")
+        written = re.sub("'[^']*'", "", self.format or "")
+        has_offset = re.search("%z" if "%" in written else "[ZXx]", written)
+        return self.unit is None and self.zone != "UTC" and not has_offset
 
     @property
     def is_iso(self) -> bool:
@@ -163,9 +166,7 @@ class Source(Model):
         default_factory=dict,
         description="columns kept beside the line, for keys and values of workloads: a type, or {path: …, type: …}",
     )
-    column_names: tuple[str, ...] | None = Field(
-        default=None, description="names of the fields of a file without a header"
-    )
+    column_names: tuple[str, ...] | None = Field(default=None, description="names of the fields if no header has them")
     by: str | None = Field(
         default=None,
         description="name of a column, such as a device: the disorder of each of its values is measured, too",
@@ -177,8 +178,7 @@ class Source(Model):
         default=(), description="suites of Great Expectations (JSON) that judge the events, beside Streamgauge's own"
     )
     max_bad_fraction: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.01,
-        description="largest fraction of lines that may be bad; they go to the quarantine, and more are an error",
+        default=0.01, description="largest fraction of lines that may be bad and go to the quarantine"
     )
 
     @model_validator(mode="before")

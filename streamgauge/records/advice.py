@@ -172,7 +172,7 @@ class Advice(Record):
     rules: tuple[Tested, ...]  # the first is the naive one, which is never advised: enough for the past as a whole
     by_part: tuple[PartAdvice, ...] = ()  # of all parts of the column that was named, the most events first
     asked: tuple[int, ...] = ()  # delays that were asked about
-    asked_tests: tuple[Tested, ...] = ()  # each of these, tested like a rule; none for sessions, or without a promise
+    asked_tests: tuple[Tested, ...] = ()  # each of these, tested like a rule; none without a promise
     hints: tuple[Hint, ...] = ()
     engines: tuple[ByEngine, ...] = ()
     lines: tuple[CodeLine, ...] = ()

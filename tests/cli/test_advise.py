@@ -208,7 +208,7 @@ KINDS = "allowed: one of --window, --session, --join, --event"
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ([], f"found none of them, {KINDS}"),
+        ([], f"found nothing that says what an answer is made of, {KINDS}"),
         (["--window", "1m", "--event"], f"found --window and --event, {KINDS}"),
         (
             ["--window", "1x"],

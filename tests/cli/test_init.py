@@ -218,9 +218,9 @@ def rows(show: str, count: int = 40) -> str:
     ("name", "data", "source"),
     [
         ("f.log", rows("{at:%Y-%m-%d %H:%M:%S},{i:03} INFO a, b\n"),
-         {"separator": "blanks", "header": False, "time": {"columns": [0, 1]}}),
+         {"separator": "blanks", "header": False, "quote": None, "time": {"columns": [0, 1]}}),
         ("g.log", "".join(f"2024-03-05 10:00:{i},210 INFO {'text ' * (i % 3)}\n" for i in range(10, 50)),
-         {"separator": "blanks", "header": False, "time": {"columns": [0, 1]}}),
+         {"separator": "blanks", "header": False, "quote": None, "time": {"columns": [0, 1]}}),
         ("f.csv", "Date,Time,v\n" + rows("{at:%d/%m/%Y},{at:%H.%M.%S},{i}\n") + "31/03/2024,01.02.03,7\n" * 2,
          {"time": {"columns": ["Date", "Time"], "format": "%d/%m/%Y %H.%M.%S"}, "columns": {"v": "int64"}}),
         ("iis.log", rows("{at:%Y-%m-%d %H:%M:%S} 10.0.0.1 GET /a\n"),
@@ -258,9 +258,8 @@ def test_what_is_written_of_files_that_were_read_wrongly(tmp_path: Path, name: s
 def test_syslog_has_no_year_and_pads_its_days(tmp_path: Path) -> None:
     found, said = looked(tmp_path / "f.log", "Nov 30 23:59:59 h a[1]: x\nDec  1 00:00:00 h a[1]: y z\n")
     year = found["time"].pop("year")
-    assert found == {
-        "separator": "blanks", "header": False, "time": {"columns": [0, 1, 2], "format": "%b %d %H:%M:%S"}
-    }  # fmt: skip
+    time_keys = {"columns": [0, 1, 2], "format": "%b %d %H:%M:%S"}
+    assert found == {"separator": "blanks", "header": False, "quote": None, "time": time_keys}
     assert datetime.now(UTC).year - year in (0, 1)
     assert f"doubt     times have no year: the first is taken for one of {year}, as the file's own date is" in said
     assert f"span      {year}-11-30T23:59:59Z to {year}-12-01T00:00:00Z, 1 s in all lines\n" in said

@@ -217,3 +217,6 @@ def test_lines_of_several_files() -> None:
     assert "(line 63 of 1.csv)" in hint.text
     (hint,) = in_file(blocks(times), replace(origin, places=())).hints
     assert "(events 41, 161)" in hint.text
+    many = [0 if i in range(6) or i in range(150, 170) else (NOW + i) * NS["s"] for i in range(200)]
+    (hint,) = in_file(blocks(many), origin).hints
+    assert "(lines 3, 4, 5, 6, 7 of 0.csv and 21 more)" in hint.text, "of the others, some lie in another file"

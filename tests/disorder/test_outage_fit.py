@@ -14,10 +14,11 @@ from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.config import Experiment, Source, parse
 from streamgauge.records.manifests import StreamManifest
-from streamgauge.records.profile import Profile
+from streamgauge.records.profile import Profile, part_name
 from streamgauge.records.validation import Likeness
-from streamgauge.streams.disorder.outage_fit import _lengths
-from streamgauge.streams.disorder.outages import delays_of
+from streamgauge.streams.disorder.delays import NEVER
+from streamgauge.streams.disorder.outage_fit import WHOLE, Fit, _lengths, fit
+from streamgauge.streams.disorder.outages import Outages, delays_of, hash_of
 from streamgauge.streams.disorder.profile import Spread
 from streamgauge.streams.keys import Scaled
 from streamgauge.streams.stages import analyze, by_part, generate, ingest
@@ -79,6 +80,32 @@ def test_a_stream_with_outages_is_made_again_from_its_profile(tmp_path: Path) ->
     bursts = [one.bursts.mean or 0 for one in (alike.given, alike.made, other.made)]
     assert bursts[1] == pytest.approx(bursts[0], rel=0.3)
     assert bursts[2] < bursts[0] / 5
+
+
+def fitted(tmp_path: Path, rows: list[tuple[int, str]], by_type: str = "string") -> Fit:
+    file, store = tmp_path / "f.csv", ScratchStore(tmp_path / "store")
+    file.write_text("t,device\n" + "".join(f"{t},{name}\n" for t, name in rows))
+    given = source(file, columns={"device": by_type})
+    ingest.run(WORKERS, given, store)
+    profile = Profile.read(analyze.run(WORKERS, given, store).path / "profile.json")
+    return fit(profile, "device", "ms", 1, 10_000)
+
+
+def test_if_only_small_parts_are_late_they_have_all_outages(tmp_path: Path) -> None:
+    rows = [(10 * n, "a") for n in range(995)]
+    rows[500:500] = [(10 * n, "b") for n in range(5)]
+    assert fitted(tmp_path, rows).shares == {"a": 0, "b": WHOLE}
+
+
+def test_events_without_a_part_have_a_share_of_their_own(tmp_path: Path) -> None:
+    rows = [(10 * n + (5_000 if n % 2 else 0), "1") for n in range(500)]
+    rows += [(10_100 + 10 * n, "") for n in range(500)]
+    found = fitted(tmp_path, rows, "int64")
+    assert found.shares[part_name(None)] == 0
+    model = Outages(found.lengths, found.lengths, "device", 0, 0, found.shares)
+    select = np.zeros(2, np.uint16)
+    names = np.array([hash_of("1"), hash_of(None)], np.int64)
+    assert (model._shared(select, names, np.array([0, 1], np.int64)) == NEVER).tolist() == [False, True]
 
 
 def likeness(store: ScratchStore, given: Scaled, delay: dict[str, Any], file: Path, profile: Profile) -> Likeness:

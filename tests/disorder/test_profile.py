@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.streams.disorder.profile import QUANTILES, Spread, enough_places, exact_quantiles
+from streamgauge.streams.disorder.profile import QUANTILES, Spread, enough_places, exact_quantiles, frequency_bins
 
 VALUES = st.one_of(
     st.integers(-(2**62), 2**62),
@@ -48,6 +48,16 @@ def test_few_values_are_fetched_of_many_alike() -> None:
     assert quantiles["p50"] == int(np.sort(np.array([*far, 1, 2, 3]))[150_001])
     assert most <= 3 * 1024
     assert found([[5] * 100_000], fetched=10) == (dict.fromkeys(QUANTILES, 5), 0)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_bins_begin_where_each_time_has_a_distance_of_64_bits(span: int, low: int) -> None:
+    high = min(low + span, 2**63 - 1)
+    start, width, bins = frequency_bins(low, high, "ns")
+    assert -(2**63) <= start <= low
+    assert high - start < 2**63
+    assert (high - start) // width == bins - 1
+    assert bins <= 201
 
 
 def test_there_are_none_of_no_values() -> None:

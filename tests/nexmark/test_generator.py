@@ -107,6 +107,14 @@ def test_an_auction_lasts_on_average_until_a_hundred_more_have_begun(events: pa.
     assert Counter(found["category"].to_pylist()).keys() == set(range(10, 15))
 
 
+def test_no_auction_ends_before_it_begins_however_far_ahead_others_begin() -> None:
+    rare = Nexmark(rate=1, bid_proportion=1000, in_flight_auctions=20_000)
+    found = of(expanded(Generator(rare).events(0, 30_000)), "auction")
+    lasts = pc.subtract(found["expires"], found["event_time"]).to_numpy() / SECOND
+    assert lasts.min() > 0
+    assert lasts.mean() == pytest.approx(20_000 * 1004 / 3, rel=0.2)
+
+
 def test_channels_and_urls(events: pa.Table) -> None:
     found = of(events, "bid")
     hot = pc.is_in(found["channel"], pa.array(["Google", "Facebook", "Baidu", "Apple"])).to_numpy()

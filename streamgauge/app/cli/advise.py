@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ import typer
 from streamgauge import config
 from streamgauge.app.cli import advise_measuring, event_files, options, source_options, workplace
 from streamgauge.app.cli.advice_text import as_json_object, measured_json, show, show_measured
-from streamgauge.app.cli.common import AsJson, app
+from streamgauge.app.cli.common import AsJson, app, finite
 from streamgauge.app.cli.event_files import Idle, Master
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.base.errors import UserError
@@ -66,7 +67,8 @@ class Asked:
         kinds = {"--window": self.window, "--session": self.session, "--join": self.join, "--event": self.event or None}
         named = [name for name, given in kinds.items() if given is not None]
         if len(named) != 1:
-            raise UserError(f"found {' and '.join(named) or 'none of them'}, allowed: one of {', '.join(kinds)}")
+            choice = " and ".join(named) or "nothing that says what an answer is made of"
+            raise UserError(f"found {choice}, allowed: one of {', '.join(kinds)}")
         (kind,) = named
         for name, given, of, needed in (
             ("--slide", self.slide, "--window", False),
@@ -172,7 +174,7 @@ def advise(
 
         advice_page.write(advice, ", ".join(files), page, measured)
     if as_json:
-        typer.echo(json.dumps(as_json_object(advice) | measured_json(measured, advice.tick)))
+        typer.echo(json.dumps(finite(as_json_object(advice) | measured_json(measured, advice.tick))))
     if measured and any(one.output == "wrong" for one in measured.delays):
         raise typer.Exit(1)
 
@@ -254,4 +256,4 @@ def _share(target: Target, text: str) -> float:
         raise UserError(
             f"--{target.replace('_', '-')}: found {text!r}, allowed: a percent above 0 and below 100, such as 0.1%"
         )
-    return float(number) / 100
+    return float(Fraction(number) / 100)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import from_json, to_json
 
 from streamgauge.base.errors import UserError
 
@@ -56,3 +57,8 @@ def store_at(artifacts: Path) -> Store:
         if wrong:
             raise UserError(f"--artifacts {artifacts}: {folder} is a file, allowed: a folder, or a free name")
     return Store(artifacts)
+
+
+def finite(value: object) -> Any:
+    """Returns what JSON has of a value, which has neither NaN nor infinities: None stands for them."""
+    return from_json(to_json(value, inf_nan_mode="null"))

@@ -10,14 +10,13 @@ import statistics
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic_core import from_json, to_json
 
 from streamgauge import config
 from streamgauge.app.cli import options, outside, workplace
-from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, store_at, tell
+from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, ConfigFile, app, finite, store_at, tell
 from streamgauge.app.cli.trial_text import OUTPUT, trial_lines
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
@@ -121,7 +120,7 @@ def calibrate(
         f"sd {outcome.deviation:.2%}",
         f"the truth lies in {outcome.coverage:.0%} of the 90 % intervals ({kind}); {seconds:,.0f} s a search",
     ]
-    tell("\n".join(lines), _finite(record), as_json)
+    tell("\n".join(lines), finite(record), as_json)
 
 
 @app.command()
@@ -166,7 +165,7 @@ def trial(
         for number, one in enumerate(rate, 1):
             begins_s = USUAL.warm_s(benchmark) if number == 1 else 0
             with workplace.progress(f"trial at {one:g} events/s", begins_s + seconds):
-                record = _finite(bench.trial(one, seconds, token=token, behind_s=behind).to_json())
+                record = finite(bench.trial(one, seconds, token=token, behind_s=behind).to_json())
             place = work / ("trial.json" if len(rate) == 1 else f"trial-{number}.json")
             write_json(place, record)
             records.append(record)
@@ -226,7 +225,7 @@ def search(
             for line in MeasuredTrial.read_log(directory / TRIALS)
             if line.plan == answer.plan
         ]
-        typer.echo(json.dumps(_finite({**answer.to_json(), "trial_records": trials})))
+        typer.echo(json.dumps(finite({**answer.to_json(), "trial_records": trials})))
         return
     claim, loss = answer.claim, answer.lost_at_own_speed
     assert claim
@@ -332,8 +331,3 @@ def _build_stream(benchmark: config.Benchmark, store: Store, experiment: config.
     logging.getLogger("streamgauge").info("building the stream of %s", experiment.name)
     ingest.run(Forked(), benchmark, store)
     return generate.run(Forked(), benchmark, store, experiment)
-
-
-def _finite(value: object) -> Any:
-    """Returns what JSON has of a value, which has neither NaN nor infinities: None stands for them."""
-    return from_json(to_json(value, inf_nan_mode="null"))

@@ -11,6 +11,7 @@ from streamgauge.config import Benchmark, Promise, Workload
 from streamgauge.records.advice import Advice, Question
 from streamgauge.records.profile import UNMERGED, Profile
 from streamgauge.streams.advice import words
+from streamgauge.streams.advice.promise import decimal
 from streamgauge.streams.keys import events_key, profile_key
 from streamgauge.streams.stages import advise
 from streamgauge.streams.stages.workers import Workers
@@ -62,7 +63,7 @@ def question_of(spec: Spec, promise: Promise, ticks: int) -> Question | str:
         return f"{query.name} reads a part of the events, or more than one stream, which an advice does not follow"
     if query.late == "event" and lost is None:
         return f"{query.name} takes each event by itself, and a promise of windows says nothing of it"
-    share = (lost if lost is not None else promise.windows_wrong_percent or 0.0) / 100
+    share = float(decimal(lost if lost is not None else promise.windows_wrong_percent or 0.0) / 100)
     length, slide = spec.length_us * ticks, spec.step_us * ticks
     if query.late == "event":
         return Question(answers="event", target="lost", share=share)

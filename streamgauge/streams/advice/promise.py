@@ -6,6 +6,7 @@ is the rule, on data that it has not seen, and not one delay on the data that ga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +34,8 @@ RULES: dict[str, tuple[float, int]] = {
     "enough for every block before": (1.0, 1),
     "twice what any block before needed": (1.0, 2),
 }
+#: ticks of a delay that is never tested, twice of which 64 bits do not hold; whole milliseconds
+_LONGEST = 2**62 // 10**9 * 10**9
 NAIVE = "enough for all events before, taken together"
 ASKED = "the delay that was asked about"
 #: the last part of the tests, in which a delay is outgrown if it held in those before
@@ -41,13 +44,28 @@ LATELY = 5
 
 def blocks_for(items: int, share: float) -> int:
     """Number of blocks into which so many events or windows are cut for a promise; 0 if they are too few."""
-    blocks = min(MOST_BLOCKS, int(items * share / LEAST_ALLOWED))
+    blocks = min(MOST_BLOCKS, items // _least_block(share)) if share else 0
     return blocks if blocks >= LEAST_BLOCKS else 0
 
 
 def least_items(share: float) -> int:
     """The fewest events or windows from which a promise of that share is tested."""
-    return int(np.ceil(LEAST_BLOCKS * LEAST_ALLOWED / share))
+    return LEAST_BLOCKS * _least_block(share)
+
+
+def decimal(number: float) -> Fraction:
+    """The decimal that was written, as 0.7 % of 1,000 are 7, and 0.007 as a float is less."""
+    return Fraction(repr(number))
+
+
+def _least_block(share: float) -> int:
+    """The fewest events of which LEAST_ALLOWED may be lost."""
+    return math.ceil(LEAST_ALLOWED / decimal(share))
+
+
+def allowed(items: int, share: float) -> int:
+    """The most of so many items that may be lost."""
+    return int(decimal(share) * items)
 
 
 def first_test(blocks: int) -> int:
@@ -69,7 +87,8 @@ class Choices:
         quantile, factor = RULES[rule]
 
         def chosen(past: Sequence[int]) -> int:
-            return factor * int(np.quantile(np.asarray(past, np.int64), quantile, method="higher"))
+            enough_for = int(np.quantile(np.asarray(past, np.int64), quantile, method="higher"))
+            return min(factor * enough_for, max(enough_for, _LONGEST))
 
         before = tuple(chosen(least[:block]) for block in range(first_test(len(least)), len(least)))
         return cls(rule, before, chosen(least))
@@ -105,11 +124,11 @@ def tested(
 
     spans: of the times in each block.
     """
-    first, begin = first_test(len(sizes)), min(span.min for span in spans)
+    first = first_test(len(sizes))
     realised = tuple(
         Realised(span=spans[block], delay=delay, share=lost(block, delay) / sizes[block])
         for block, delay in enumerate(made.before, first)
-        if LEAST_LENGTHS * delay <= max(span.max for span in spans[: block + 1]) - begin
+        if LEAST_LENGTHS * delay <= _length(spans[: block + 1])
     )
     shares = [one.share for one in realised]
     return Tested(
@@ -118,11 +137,15 @@ def tested(
     )  # fmt: skip
 
 
+def _length(spans: Sequence[Span]) -> int:
+    return max(span.max for span in spans) - min(span.min for span in spans)
+
+
 def of_slack(slack: Times, times: Times, share: float, tick: Tick, asked: Sequence[int] = ()) -> list[Tested]:
     """Returns the rules, tested as by `of_items` on items of which one is lost if its slack is the delay or more."""
 
     def least(some: slice) -> int:
-        return enough(slack[some], int(share * (some.stop - some.start)), tick)
+        return enough(slack[some], allowed(some.stop - some.start, share), tick)
 
     def lost(block: slice, delay: int) -> int:
         return int((slack[block] >= delay).sum())

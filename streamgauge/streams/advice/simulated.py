@@ -39,12 +39,14 @@ class Sessions:
     def advice(self, span: Span, asked: Sequence[int]) -> Advice:
         """Returns the advice on the sessions. asked: delays, in ticks, that the curve must have."""
         delays = self.delays()
-        rules, tests = self.rules(delays), promise.blocks_for(len(self.items), self.question.share or 0.0)
+        rules, tests = self.rules(delays, asked), promise.blocks_for(len(self.items), self.question.share or 0.0)
+        rules, asked_tests = rules[: len(rules) - len(asked)], rules[len(rules) - len(asked) :]
         advised, reason = promise.judgement(self.question, rules, len(self.items), self.tick)
         rows = sorted({*delays, *asked, *(one.delay or 0 for one in rules)})
         return Advice(
             events=len(self.times), tick=self.tick, event_time=span, question=self.question,
             curve=tuple(self.curve(rows)), advised=advised, reason=reason, blocks=tests, rules=tuple(rules),
+            asked=tuple(asked), asked_tests=tuple(asked_tests),
         )  # fmt: skip
 
     @cached_property
@@ -81,17 +83,20 @@ class Sessions:
             steps = steps[np.linspace(0, len(steps) - 1, MOST_DELAYS).astype(int)]
         return sorted({0, most, *steps.tolist()})
 
-    def rules(self, delays: Sequence[int]) -> list[Tested]:
-        """The rules, each of which chooses one of the delays, or twice the largest; none without a promise."""
+    def rules(self, delays: Sequence[int], asked: Sequence[int] = ()) -> list[Tested]:
+        """The rules, each of which chooses one of the delays, or twice the largest, and what was asked about.
+
+        None without a promise.
+        """
         share = self.question.share or 0.0
 
         def least(some: slice) -> int:
             """Returns the smallest of the delays from which on the promise holds for these items."""
-            allowed = int(share * (some.stop - some.start))
+            allowed = promise.allowed(some.stop - some.start, share)
             broken = [delay for delay in delays if self.lost(some, delay) > allowed]
             return next((delay for delay in delays if not broken or delay > broken[-1]), delays[-1])
 
-        return promise.of_items(self.items, share, least, self.lost)
+        return promise.of_items(self.items, share, least, self.lost, asked)
 
     def curve(self, delays: Sequence[int]) -> list[Trade]:
         """Returns what each delay gives and takes."""

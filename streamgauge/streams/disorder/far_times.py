@@ -67,8 +67,6 @@ def far(blocks: Blocks, tick: Tick, unit: TimeUnit | None) -> list[Far]:
 def _widest_gap(blocks: Blocks, low: int, high: int, tick: Tick) -> int | None:
     """A time after the widest stretch of a year or more without an event, at or before the next one; None without."""
     start, width, bins = frequency_bins(low, high, tick, _BINS)
-    if start < -(2**63) or high - start >= 2**63:  # it begins below `low`, where 64 bits may end
-        return None
     inside = Region(low, high)
 
     def filled(k: int) -> Times:

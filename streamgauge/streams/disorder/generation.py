@@ -259,6 +259,19 @@ def _earliest_after(time: Times, ingestion: Times, following: npt.NDArray[np.int
     return suffix[1:] if following is None else suffix[following]
 
 
+def require_room(groups: Sequence[RowGroup], delay: Delays, longest: object) -> None:
+    """Raises UserError if times, differences or delayed times do not fit into 64 bits. longest: as it was written."""
+    if not groups:
+        return
+    first, last = min(group.time_min for group in groups), max(group.time_max for group in groups)
+    if last - first > LARGEST:
+        raise UserError("event times are further apart than 64 bits hold; check source.time")
+    if max(0, last) + delay.maximum > LARGEST:
+        raise UserError(
+            f"delay.max: found {longest}, which can delay the last event beyond the largest 64-bit time; lower it"
+        )
+
+
 def too_low(target: Fraction, source: int, events: int) -> None:
     """Raises Infeasible if that many events of the source are more than the target allows."""
     if round(target * events) < source:

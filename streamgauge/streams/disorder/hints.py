@@ -43,4 +43,4 @@ def named(lines: Sequence[tuple[str, int]], events: int, word: str, *, several: 
     shown = [f"{n:,} of {file}" if several and len(files) > 1 else f"{n:,}" for file, n in lines]
     more = f" and {events - len(lines):,} more" if events > len(lines) else ""
     of = f" of {next(iter(files))}" if several and len(files) == 1 else ""
-    return f"{word}{'' if events == 1 else 's'} {', '.join(shown)}{more}{of}"
+    return f"{word}{'' if events == 1 else 's'} {', '.join(shown)}{of}{more}"

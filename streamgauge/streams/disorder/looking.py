@@ -183,7 +183,7 @@ class _Look:
                 self._add(
                     "hour_twice",
                     f"{number:,} times ({self._lines(rows, number)}) lie between {hour.local} in {time.zone}, an hour "
-                    "that the zone has twice; all are taken for the first",
+                    "that the zone has twice; those without an offset are taken for the first",
                     number,
                     rows,
                 )

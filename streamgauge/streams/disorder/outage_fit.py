@@ -60,7 +60,7 @@ def fit(profile: Profile, by: str, tick: Tick, low: int, high: int) -> Fit:
     lengths = _lengths(profile.delay_histogram, PS[profile.tick] / PS[tick], low, high)
     late = {part_name(part.part): (part.out_of_order_in_all or 0) / part.events for part in parts.parts}
     large = [part_name(part.part) for part in parts.parts if _LARGE * part.events >= profile.events]
-    most = max(late[name] for name in large) if large else max(late.values())
+    most = max((late[name] for name in large), default=0.0) or max(late.values())
     out = min(_MOST, _SPARE * most)  # part of the time
     spacing = max(1, round(lengths.mean * (1 - out) / out))
     return Fit(lengths, spacing, {name: min(WHOLE, round(WHOLE * share / most)) for name, share in late.items()})

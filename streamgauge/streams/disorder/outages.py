@@ -16,6 +16,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Duration, Tick, show_ticks
 from streamgauge.descriptions.streams import DelaySpec
 from streamgauge.records.manifests import OutageModel
+from streamgauge.records.profile import part_name
 from streamgauge.streams.disorder.delays import (
     NEVER,
     SELECT_BITS,
@@ -141,6 +142,7 @@ class Outages:
         if not self.shares:
             return select
         of_hash = {hash_of(name): share for name, share in self.shares.items()}
+        of_hash |= {hash_of(None): share for name, share in self.shares.items() if name == part_name(None)}
         share = np.array([of_hash.get(name, WHOLE) for name in names.tolist()], np.int64)[part]
         raised = np.minimum(select.astype(np.int64) * WHOLE // np.maximum(share, 1), NEVER)
         return np.where(share > 0, raised, NEVER).astype(np.uint16)

@@ -295,7 +295,7 @@ def frequency_bins(time_min: int, time_max: int, tick: Tick, wanted: int = 200) 
     widths |= {60 * second * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)}
     widths |= {86400 * second * days for days in (1, 2, 7, 30, 90, 365, 3650)}
     width = next((w for w in sorted(widths) if span / w <= wanted - 1), span)
-    start = max(time_min // width * width, -(2**63))
+    start = max(time_min // width * width, time_max - (2**63 - 1), -(2**63))
     return start, width, (time_max - start) // width + 1
 
 

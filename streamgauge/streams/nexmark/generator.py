@@ -206,7 +206,9 @@ class _Batch:
         ahead = settings.in_flight_auctions * self._g._total // settings.auction_proportion
         horizon = clock.times_us(rows.number + ahead) - self.time[rows.at]
         wide = rows.bits("expires") >> np.uint64(44)  # 20 bits of the horizon: whole numbers below 2^63
-        length = 1 + (2 * horizon * wide.view(np.int64) >> 20)
+        part = wide.view(np.int64)
+        # 2 * horizon * part >> 20, which 64 bits may not hold
+        length = 1 + (horizon >> 19) * part + ((horizon & 0x7FFFF) * part >> 19)
         return self._numbers((rows, self.time[rows.at] + length))
 
     def seller(self) -> pa.Array:

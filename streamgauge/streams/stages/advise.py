@@ -168,7 +168,7 @@ class _Advising:
                     panes.append(Panes.of(events, piece.number, piece.keys, piece.values))
             slack = np.concatenate(slacks)
             late += above(slack, self._grid)
-            allowed = int(self._share * block.events)
+            allowed = promise.allowed(block.events, self._share)
             needs.append(
                 _Needs(Span(min=min(lows), max=max(highs)), enough(slack, allowed, self._tick), Spread.of(slack))
             )
@@ -233,7 +233,7 @@ class _Advising:
 
     def _naive(self, slack: Spread, events: int) -> int:
         """The smallest delay that loses at most the share of these events; within 0.4 % above it."""
-        place = slack.count - 1 - int(self._share * events)
+        place = slack.count - 1 - promise.allowed(events, self._share)
         if place < 0:
             return 0
         ((bucket, _),) = slack.ranks({"": place}).values()

@@ -19,7 +19,7 @@ from streamgauge.streams.disorder.chunks import Chunk, chunks
 from streamgauge.streams.disorder.hash import join
 from streamgauge.streams.disorder.outages import delays_of
 from streamgauge.streams.disorder.profile import Spread
-from streamgauge.streams.disorder.row_groups import LARGEST, RowGroup, row_groups, total_rows
+from streamgauge.streams.disorder.row_groups import RowGroup, row_groups, total_rows
 from streamgauge.streams.keys import Sourced, events_key, stream_key
 from streamgauge.streams.nexmark.generator import HEADER
 from streamgauge.streams.sources import topics
@@ -81,11 +81,7 @@ def write_stream(
     """Writes the stream's files in those formats (see descriptions.streams.Output); returns its manifest."""
     groups, given = row_groups(events.files()), events.read(EventsManifest)
     delay = delays_of(experiment.delay, given.tick)
-    if groups and max(g.time_max for g in groups) + delay.maximum > LARGEST:
-        raise UserError(
-            f"delay.max: found {experiment.delay.max}, which can delay the last event "
-            "beyond the largest 64-bit time; lower it"
-        )
+    generation.require_room(groups, delay, experiment.delay.max)
     head = _header(source) if any(one.startswith("csv") for one in outputs) else b""
     cuts = chunks(groups, _chunk_count(groups, delay.maximum, chunk_rows, workers))
     shares = shared(list(enumerate(cuts)), min(workers.cores, len(cuts)))

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import ceil
 from pathlib import Path
 
@@ -35,13 +35,12 @@ from streamgauge.streams.kafka import ranges
 from streamgauge.streams.keys import Sourced, events_key
 from streamgauge.streams.nexmark.generator import Generator, rows
 from streamgauge.streams.sources import topics
-from streamgauge.streams.sources.topics import TOMBSTONE
 from streamgauge.streams.stages import finished, in_file
 from streamgauge.streams.stages.event_parts import gathered, in_order, row_count, write_parquet, write_rows
 from streamgauge.streams.stages.finished import Wrote
 from streamgauge.streams.stages.workers import Workers
 from streamgauge.streams.text import beyond, over_lines
-from streamgauge.streams.text.parse import COMMENT, parse
+from streamgauge.streams.text.parse import NO_FAULTS, parse
 from streamgauge.streams.text.sample import no_data, sample, too_many_bad
 from streamgauge.streams.text.splits import Split, source_splits
 
@@ -201,13 +200,16 @@ def _check_quality(source: Source, manifest: EventsManifest, path: Path) -> None
     bad, lines = manifest.quarantined, manifest.lines
     file = path / manifest.quarantine_file
     if source.comment is not None or source.kafka is not None:
-        none = pa.array([COMMENT, TOMBSTONE])
+        none = pa.array(NO_FAULTS)
         with parquet_file(file) as quarantine:
             batches = quarantine.iter_batches(columns=["reason"])
             bad -= sum(pc.sum(pc.is_in(batch["reason"], none)).as_py() or 0 for batch in batches)
     if bad <= source.max_bad_fraction * lines and manifest.events:
         return
-    first = next(parquet_file(file).iter_batches(1)).to_pylist()[0]
+    with parquet_file(file) as quarantine:
+        rows = (row for batch in quarantine.iter_batches() for row in batch.to_pylist())
+        any_row = next(rows)
+        first = next((row for row in chain([any_row], rows) if row["reason"] not in NO_FAULTS), any_row)
     raise too_many_bad(source, first["file"], first["line_number"], first["reason"], first["text"], bad, lines)
 
 

@@ -19,9 +19,12 @@ Bins = tuple[tuple[int, int, int], ...]
 
 
 def measure(workers: Workers, stream: Artifact, experiment: Experiment) -> Likeness | None:
-    """Compares a stream with the profile that its experiment names; None if it names none."""
+    """Compares a stream with the profile that its experiment names; None if it names none, or asks for duplicates.
+
+    The parts of a stream are those of its rows, and a second row of an event would count.
+    """
     outages = experiment.delay.outages
-    if outages is None or outages.like is None:
+    if outages is None or outages.like is None or experiment.duplicated:
         return None
     given, made = read_profile(outages.like), stream.read(StreamManifest)
     parts = by_part.Parts(outages.column, outages.partitions or 1)

@@ -25,7 +25,7 @@ from streamgauge.records.manifests import EventsManifest
 from streamgauge.records.profile import Hint, Profile
 from streamgauge.streams.disorder.chunks import chunks
 from streamgauge.streams.disorder.definitions import out_of_order
-from streamgauge.streams.disorder.generation import Solution, count_chunk, solve, too_low
+from streamgauge.streams.disorder.generation import Solution, count_chunk, require_room, solve, too_low
 from streamgauge.streams.disorder.outages import delays_of
 from streamgauge.streams.disorder.row_groups import RowGroup, row_groups
 from streamgauge.streams.keys import Scaled, profile_key, stream_key
@@ -77,6 +77,7 @@ def whole(source: Source, scale: float = 1.0) -> Iterator[tuple[list[RowGroup], 
 def solution(groups: Sequence[RowGroup], experiment: Experiment, tick: Tick) -> Solution:
     """Solution that generating the experiment's stream of these few events would take. Raises Infeasible."""
     delay = delays_of(experiment.delay, tick)
+    require_room(groups, delay, experiment.delay.max)
     (chunk,) = chunks(groups, 1)
     counts = count_chunk(groups, chunk, delay, experiment.seed)
     closest = experiment.on_infeasible == "closest"
@@ -120,7 +121,7 @@ def check(benchmark: Benchmark, store: Store, looked: Sample | None, *, hashed: 
         return Reached()
     profile = store.find("profile", profile_key(store, benchmark)) if hashed else None
     tick = benchmark.source.tick
-    if profile is not None:
+    if profile is not None and not (targets and is_small(benchmark.source)):
         known = Profile.read(profile.file("profile.json"), "run the stage analyze again")
         for experiment in targets:
             with _named(experiment):

@@ -48,9 +48,9 @@ def _keyed(rows: pa.Table) -> Iterator[pa.Buffer | bytes]:
     """Joins key and line by a tab, as kafka-console-producer takes them with parse.key; the first column is the key."""
     columns = [name for name in rows.column_names if name not in (*STREAM.names, ARRIVAL.name)]
     key = rows.column(columns[0]).cast(pa.string()) if columns else pa.nulls(len(rows), pa.string())
-    if pc.any(pc.match_substring(key, "\t")).as_py():
+    if pc.any(pc.match_substring_regex(key, r"[\t\r\n]")).as_py():
         raise UserError(
-            f"--kafka: a value of the key, the column {columns[0]}, has a tab, which ends a key; "
+            f"--kafka: a value of the key, the column {columns[0]}, has a tab or a line end, which end a key; "
             "choose another first column"
         )
     return _joined(pc.fill_null(key, "").cast(pa.binary()), rows.column("line"), separator=b"\t")

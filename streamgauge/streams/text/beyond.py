@@ -49,11 +49,12 @@ def hints(layout: Layout, bad: Iterable[tuple[str, int, bytes]]) -> tuple[Hint, 
 def _finer(layout: Layout, texts: list[bytes]) -> str | None:
     """The coarsest of the finer units in which all of the lines have plausible times."""
     unit, source = layout.source.time.unit, layout.source
-    if unit is None:
+    if unit is None or layout.time[0] < 0:  # a time beside the lines
         return None
     for finer in reversed(TIME_UNITS[1 : TIME_UNITS.index(unit)]):
         time = source.time.model_copy(update={"unit": finer})
-        other = replace(layout, source=source.model_copy(update={"time": time}))
+        alone = source.model_copy(update={"time": time, "arrival": None, "columns": {}})
+        other = replace(layout, source=alone, arrival=(), columns=())
         parsed = parse(b"".join(text + b"\n" for text in texts), other, 0)
         years = [moment(int(at), "ns")[:4] for at in column_array(parsed.events, "event_time")]
         if parsed.bad is None and all(_PLAUSIBLE[0] <= year <= _PLAUSIBLE[1] for year in years):

@@ -125,6 +125,14 @@ class Fields(Lines):
             starts, ends = starts + enclosed, ends - enclosed
         return starts, ends - starts
 
+    def longer_than(self, fields: int) -> Mask:
+        """True for each line with more than separators behind so many fields."""
+        if not len(self._separators) or (self._grid is not None and self._grid.shape[1] < fields):
+            return np.zeros(self.count, bool)
+        first, after = self._bounds
+        end = self._separators[np.minimum(first + fields - 1, len(self._separators) - 1)]  # of the last field
+        return (after - first >= fields) & (self._ends - end > after - first - fields + 1)
+
     def numbers(self, index: int) -> None:  # noqa: ARG002 - as AnyFields has it
         return None
 

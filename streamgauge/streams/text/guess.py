@@ -77,7 +77,7 @@ class Guess:
             keys |= {"separator": separator} if separator != "," else {}
             keys |= {"decimal": self.decimal} if self.decimal != "point" else {}
             keys |= {} if self.header else {"header": False}
-            keys |= {"comment": self.comment} if self.comment else {}
+            keys |= ({"comment": self.comment} if self.comment else {}) | ({"quote": None} if self.free_text else {})
             keys |= {"column_names": self.column_names} if self.column_names else {}
         columns = {
             name: kind

@@ -193,12 +193,13 @@ def _texts(names: tuple[str | int, ...], values: list[str], calendar: Calendar) 
     if reads_iso(values[:5]) and share(TimeColumn(column=0), values) >= MOST:
         yield Time(names, dict(zone), constant=constant, days=all(len(value) == 10 for value in values))
         return
-    fit: dict[bytes, str] = {}  # of patterns that read the same times, the first
+    fit: dict[bytes, tuple[str, float]] = {}  # of patterns that read the same times, the first, and their share
     for pattern in patterns_of(values[:5]):
         read, good = _read(_column(pattern, 1972), values)
         if good >= MOST:
-            fit.setdefault(read.tobytes(), pattern)
-    patterns = list(fit.values())
+            fit.setdefault(read.tobytes(), (pattern, good))
+    best = max((good for _, good in fit.values()), default=0.0)
+    patterns = [pattern for pattern, good in fit.values() if good == best]
     doubts = [f"{patterns[0]} and {patterns[1]} read all times; which is meant?"] if len(patterns) > 1 else []
     for pattern in patterns:
         reasons = list(doubts)

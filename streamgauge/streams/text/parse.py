@@ -17,7 +17,7 @@ from streamgauge.descriptions.source import Source, TimeColumn
 from streamgauge.descriptions.topic import is_beside
 from streamgauge.streams.disorder.hints import LISTED, NONE_SKIPPED, Skipped
 from streamgauge.streams.disorder.zones import skipped_hours
-from streamgauge.streams.sources.topics import Beside
+from streamgauge.streams.sources.topics import TOMBSTONE, Beside
 from streamgauge.streams.text import json_lines
 from streamgauge.streams.text.fields import (
     OUT_OF_RANGE,
@@ -49,6 +49,7 @@ class Layout:
     arrival: tuple[int, ...]  # none without an arrival column
     columns: tuple[int, ...]  # of source.columns, in their order
     since_ns: int | None = None  # of times without a year: the year from here on is meant
+    most: int | None = None  # number of fields of a line, where the file's header names them
     beside: tuple[str, ...] = ()  # columns beside the lines; the k-th of them has the position -1 - k
 
     @property
@@ -76,6 +77,10 @@ BAD = pa.schema([("at", pa.int64()), ("reason", pa.string()), ("text", pa.binary
 _AWAY, _AWAY_S = "Etc/GMT+12", 12 * 3600
 
 COMMENT = "comment"
+#: how the reason of a line begins that has more fields than the header
+MORE_THAN = "more than"
+#: reasons of lines that are left out and are no faults
+NO_FAULTS = (COMMENT, TOMBSTONE)
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MiB"
 #: bytes that the quarantine keeps of a line that is too long; file and line number tell where the rest is
 _SHOWN = 1024
@@ -208,6 +213,8 @@ class _Block:
             self._blame(lines.lengths == 0, "empty line")
         self._blame(self._fields.bad, "not a JSON object")
         self._blame(~self._fields.complete, f"fewer than {layout.fields} fields")
+        if layout.most is not None and isinstance(self._fields, Fields):
+            self._blame(self._fields.longer_than(layout.most), f"{MORE_THAN} {layout.most} fields")
         columns: list[pa.Array] = [int64s(places + first_seq), self._event_time()]
         columns.append(lines.column())
         if layout.arrival:

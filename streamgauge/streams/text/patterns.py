@@ -49,6 +49,13 @@ _LETTERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: a kind of field, those of which it needs one, and what a pattern without it has
+_LONE = (
+    ("M", "HI", "minutes (%M, mm) without an hour; a month is %m or MM"),
+    ("p", "I", "AM or PM without an hour from 1 to 12, which is %I or hh"),
+)
+
+
 @dataclass(frozen=True)
 class Piece:
     """A field of a datetime; or, with kind "", one literal character, which may be any of those in text."""
@@ -67,6 +74,11 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
     twice += ["f", "L"] if {"f", "L"} <= set(kinds) else []
     if twice or not kinds:
         raise UserError(f"format: found {pattern!r}, allowed: each field of a datetime once, such as %Y-%m-%d %H:%M:%S")
+    for kind, needed, why in _LONE:
+        if kind in kinds and not set(kinds) & set(needed):
+            raise UserError(f"format: found {pattern!r}, which has {why}")
+    if "j" in kinds and set(kinds) & set("mbBd"):
+        raise UserError(f"format: found {pattern!r}, which has a day of the year beside a month or a day; give one")
     return tuple(all_pieces)
 
 

@@ -97,11 +97,15 @@ def _shown(value: bytes) -> str:
         return value.hex()
 
 
+def _holds_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
 def _texts(column: pa.Array, separator: str, quote: str, where: str) -> pa.Array:
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return column.cast(pa.string())
     try:
-        written = _decoded(column) if pa.types.is_binary(column.type) else column.cast(pa.string())
+        written = _decoded(column) if _holds_bytes(column.type) else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise UserError(
             f"{where}: {column.type} cannot be written as text ({problem}); leave that column out"

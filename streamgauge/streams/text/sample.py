@@ -14,10 +14,10 @@ from streamgauge.streams.disorder.hints import Place
 from streamgauge.streams.disorder.looking import Origin, in_file
 from streamgauge.streams.disorder.row_groups import column_array
 from streamgauge.streams.sources.topics import Piece
-from streamgauge.streams.text import beyond, over_lines, patterns
+from streamgauge.streams.text import beyond, over_lines, patterns, ranges
 from streamgauge.streams.text.fields import texts
 from streamgauge.streams.text.over_lines import UNBALANCED
-from streamgauge.streams.text.parse import TOO_LONG, Layout, Parsed, lines_of, parse
+from streamgauge.streams.text.parse import MORE_THAN, NO_FAULTS, TOO_LONG, Layout, Parsed, lines_of, parse
 from streamgauge.streams.text.splits import source_splits
 
 LINES = 1000
@@ -66,16 +66,18 @@ class Sample:
 def sample(source: Source, count: int = LINES) -> Sample:
     """Reads at most `count` lines, and no more than the first MiB of text. Raises UserError if all of them are bad."""
     splits = source_splits(source, _BYTES)
-    piece = next(splits[0].pieces(_BYTES), Piece(b"")) if splits else Piece(b"")
-    lines = min(count, line_count(piece.lines))
-    if not lines:
+    filled = ((split, piece) for split in splits for piece in split.pieces(_BYTES) if piece.lines)
+    split, piece = next(filled, (None, Piece(b"")))
+    if split is None:
         raise no_data(splits[0].path if splits else source.names[0])
-    split = splits[0]
+    lines = min(count, line_count(piece.lines))
     piece = piece.first(lines)
     data, layout = piece.lines, split.layout
     doubts = [_doubt("source.time", source.time, _fields(piece, layout, layout.time))]
     if source.arrival is not None:
         doubts.append(_doubt("source.arrival", source.arrival, _fields(piece, layout, layout.arrival)))
+    if source.header and source.format == "csv":
+        doubts.append(_event_as_header(ranges.first_line(split.path, source.comment).line, layout))
     parsed, first = parse(data, layout, 0, piece.beside, piece.known), split.first_line
     whole = len(splits) == 1 and lines < count and len(data) < _BYTES
     hints = _hints(source, parsed, Place(file=split.path, first_seq=0, first_line=first), whole=whole)
@@ -86,7 +88,8 @@ def sample(source: Source, count: int = LINES) -> Sample:
     odd = [(split.path, first + one["at"], one["text"]) for one in bad if one["reason"] == UNBALANCED]
     over_lines.refuse(source, odd)
     if len(bad) == lines:
-        raise too_many_bad(source, split.path, first, bad[0]["reason"], bad[0]["text"], lines, lines)
+        shown = next((one for one in bad if one["reason"] not in NO_FAULTS), bad[0])
+        raise too_many_bad(source, split.path, first + shown["at"], shown["reason"], shown["text"], lines, lines)
     return result
 
 
@@ -123,6 +126,14 @@ def _doubt(key: str, column: TimeColumn, times: list[bytes]) -> str | None:
     )
 
 
+def _event_as_header(line: bytes, layout: Layout) -> str | None:
+    """A warning if the line that is taken for names reads as an event; None if not."""
+    if not parse(ranges.ended(line), layout, 0).events.num_rows:
+        return None
+    text = line[:60].decode(errors="replace").strip()
+    return f"warning: source.header: {text!r} is taken for names, but reads as an event; set header: false if it is one"
+
+
 def no_data(file: str) -> UserError:
     return UserError(f"{file}: no line of data, only a header or nothing; name a file with data")
 
@@ -130,10 +141,11 @@ def no_data(file: str) -> UserError:
 def too_many_bad(source: Source, file: str, number: int, reason: str, text: bytes, bad: int, lines: int) -> UserError:
     """The error that shows the first bad line, the share of bad lines and what to do. number: of the line, 1-based."""
     shown = text[:80].rstrip(b"\r").decode(errors="replace") + ("…" if len(text) > 80 else "")
-    advice = _ADVICE.get(
-        reason,
-        "check source.time" if source.is_json else f"check source.separator ({source.separator!r}) and source.time",
-    )
+    if reason.startswith(MORE_THAN):
+        advice = "quote fields that hold a separator, or name all fields by source.column_names"
+    else:
+        separator = "" if source.is_json else f"source.separator ({source.separator!r}) and "
+        advice = _ADVICE.get(reason, f"check {separator}source.time")
     word = "line" if source.kafka is None else source.line_word
     return UserError(
         f"{file}: {word} {number}: {reason}: {shown!r}; {bad} of {lines} lines are bad, "

@@ -164,6 +164,8 @@ def _text(path: str, file: int, source: Source, split_bytes: int, mark: tuple[in
         names = json_lines.paths(source)
         json_lines.check(header, lambda: ranges.first_of(path, start, 1000), source, path)
     layout = layout_of(source, names, path)
+    if names is not None and source.header and source.column_names is None:
+        layout = replace(layout, most=len(names))
     if ranges.packing(path) is not None:
         return [Split(path, file, "packed", start, 0, 0, layout, mark, first_line=number)]
     return [
@@ -209,5 +211,5 @@ def _check_type(column: TimeColumn, field: pa.Field, where: str) -> None:
         raise UserError(f"{where}: {field.name} is a {kind}, which is no moment; name a column of timestamps or dates")
     if pa.types.is_temporal(kind) and not column.is_iso:
         raise UserError(f"{where}: {field.name} is a {kind}; leave out unit and format")
-    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.unit is None:
-        raise UserError(f"{where}: {field.name} is a number ({kind}); give its unit")
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.is_iso:
+        raise UserError(f"{where}: {field.name} is a number ({kind}); give its unit, or a format such as %Y%m%d")
