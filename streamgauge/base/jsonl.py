@@ -20,6 +20,7 @@ from streamgauge.base.secrets import shown
 
 SEAL = "crc32"
 #: what is said of a line that append_json has not written so
+EMPTY_LINE = "empty the line, and keep its end: the lines after it keep their numbers"
 DAMAGED_LINE = "damaged: no JSON object, or its checksum does not match"
 #: what to do about a log that is no file, or that may not be read
 _MOVE = "move it away"

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from streamgauge.base.environment import Machine
 from streamgauge.base.errors import Damaged
-from streamgauge.base.jsonl import DAMAGED_LINE, append_json, numbered_jsonl
+from streamgauge.base.jsonl import DAMAGED_LINE, EMPTY_LINE, append_json, numbered_jsonl
 from streamgauge.records.judgement import Judgement
 from streamgauge.records.record import wrong_version
 from streamgauge.records.result import Result
@@ -27,6 +27,8 @@ RESULTS = "results.jsonl"
 JUDGEMENTS = "judgements.jsonl"
 #: columns that say what is measured; with the machine they identify a series
 MEASURED = ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
+#: most characters of each of their names, as a database holds them
+NAME_CHARACTERS = 200
 #: why a figure is void whose stage was cleared and ran again
 REPLACED = "replaced: its stage ran again in this run"
 #: what identifies a machine; the rest of what is recorded of it may change with an update, as software does
@@ -112,7 +114,7 @@ def _records(kind: type[T], path: Path) -> tuple[list[tuple[int, T]], list[Damag
             try:
                 records.append((line - 1, _record(kind, value)))
             except ValueError as problem:
-                problems.append(Damaged(f"{path}: line {line}", str(problem), "delete the line"))
+                problems.append(Damaged(f"{path}: line {line}", str(problem), EMPTY_LINE))
     except Damaged as unreadable:
         problems.append(unreadable)
     return records, problems

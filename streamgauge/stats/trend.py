@@ -182,8 +182,5 @@ def _interval(slopes: np.ndarray, seen: np.ndarray, apart: float, alpha: float) 
     variance = (count * (count - 1) * (2 * count + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
     variance *= count / apart
     reach = float(stdtrit(max(1.0, apart - 2), 1 - alpha / 2)) * math.sqrt(variance)
-    low, high = (slopes.size - reach) / 2, (slopes.size + reach) / 2
-    return (
-        float(slopes[math.floor(low)]) if low >= 0 else -math.inf,
-        float(slopes[math.ceil(high)]) if high < slopes.size - 1 else math.inf,
-    )
+    rank = math.floor((slopes.size - reach) / 2)  # from below as from above
+    return (float(slopes[rank - 1]), float(slopes[-rank])) if rank > 0 else (-math.inf, math.inf)

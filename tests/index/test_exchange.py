@@ -13,6 +13,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from streamgauge.catalog.claims import claimed
 from tests.command import Answer, Call, run
 from tests.index import example
 
@@ -53,9 +54,7 @@ def test_bencher_gets_the_newest_figure_of_each_series(nights: Path) -> None:
     said, text = exported(nights, "bencher")
     rate = {"value": 51_000.5}
     assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}, RATE["metric"]: rate}}
-    assert said == (
-        "2 results: out.txt; 1 void one left out; 1 in doubt (estimated), for which the format has no place\n"
-    )
+    assert said == "2 results: out.txt; 1 in doubt (estimated), for which the format has no place\n"
     _, first = exported(nights, "bencher", "--where", "run_id=n1")
     assert json.loads(first)[NAME][RATE["metric"]] == {"value": 5e4, "lower_value": 4.5e4, "upper_value": 5.5e4}
 
@@ -148,10 +147,47 @@ def test_another_tool_s_history_goes_into_changes_and_the_dashboard(tmp_path: Pa
     assert page.code == 0, page.err
 
 
+def test_bencher_gets_no_older_figure_in_place_of_a_void_one(nights: Path) -> None:
+    void = example.result("n4", None, at="2026-03-04T02:00:00+00:00", valid=False, reason="wrong answer", **RATE)
+    example.run(nights, "n4", void)
+    call(nights, "rebuild")
+    said, text = exported(nights, "bencher")
+    assert json.loads(text) == {NAME: {"event_latency_ms_p99": {"value": 99.5}}}
+    assert said == "1 result: out.txt; 1 void one left out\n"
+
+
+def test_openmetrics_parts_metrics_of_one_family_and_takes_an_interval_from_its_own_figure(tmp_path: Path) -> None:
+    table, report = tmp_path / "their.csv", tmp_path / "report.json"
+    table.write_text("time,p99 (ms),p99 [ms]\n2026-03-01,3,40\n")
+    call(tmp_path, "import", str(table), "--as", "otava")
+    for value in ({"value": 5, "lower_value": 4, "upper_value": 6}, {"value": 50}):
+        report.write_text(json.dumps({"a": {"m": value}}))
+        call(tmp_path, "import", str(report), "--as", "bencher", "--at", "2026-03-01", "--benchmark", "b")
+    text = exported(tmp_path, "openmetrics")[1]
+    families = list(text_string_to_metric_families(text))
+    assert [one.name for one in families] == ["streamgauge_m", "streamgauge_p99__ms_"], "50 has no interval"
+    assert [one.value for one in families[0].samples] == [50.0]
+    assert {(one.labels["metric"], one.value) for one in families[1].samples} == {("p99 (ms)", 3.0), ("p99 [ms]", 40.0)}
+
+
+def test_an_import_waits_for_nobody_and_says_what_to_do_about_a_damaged_line(tmp_path: Path) -> None:
+    file = tmp_path / "their.csv"
+    file.write_text("time,a\n2026-01-01,2\n2026-01-02,3\n")
+    call(tmp_path, "import", str(file), "--as", "otava")
+    (run_of,) = (tmp_path / "runs").iterdir()
+    with claimed(run_of):
+        call(tmp_path, "import", str(file), "--as", "otava").refused(f"run {run_of.name}: ")
+    log = run_of / "results.jsonl"
+    log.write_text("{\n" + log.read_text().partition("\n")[2])
+    call(tmp_path, "import", str(file), "--as", "otava").refused(f"; delete the folder {run_of}, and import again")
+
+
 @pytest.mark.parametrize(
     ("form", "text", "names"),
     [
         ("bencher", '{"group/parse/10": {"latency": {"value": 12.5}}}', [("mine", "group/parse/10", "latency")]),
+        ("bencher", '{"BM_Sort/int/1024/real_time/threads:4": {"latency": {"value": 1}}}',
+         [("mine", "BM_Sort/int/1024/real_time/threads:4", "latency")]),
         ("otava", "time,events/s,p99\n2026-03-01,2,3\n2026-03-02,2,4\n",
          [*[("mine", "", "events/s")] * 2, *[("mine", "", "p99")] * 2]),
     ],
@@ -199,6 +235,8 @@ def test_a_report_of_bencher_keeps_its_names(tmp_path: Path) -> None:
     [
         ("bencher", '{"a": {"latency": {"value": "x"}}}', "a.latency.value"),
         ("bencher", "[1]", "the file: "),
+        ("bencher", json.dumps({"a" * 201: {"latency": {"value": 1}}}), "allowed: at most 200 characters, without NUL"),
+        ("bencher", json.dumps({"a\0": {"latency": {"value": 1}}}), "allowed: at most 200 characters, without NUL"),
         ("bencher", '{"a": {"latency": {"value": 1, "mean": 2}}}', "a.latency.mean"),
         ("otava", "when,a\n1,2\n", "found 'when, a', allowed: a column time"),
         ("otava", "time,a\n2026-01-01,2,3\n", "row 2: found 3 fields, allowed: 2"),

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import text
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.jsonl import DAMAGED_LINE, append_json
+from streamgauge.base.jsonl import DAMAGED_LINE, EMPTY_LINE, append_json
 from streamgauge.catalog import results
 from streamgauge.records.judgement import Judgement, Look
 from streamgauge.results.index import Index, database
@@ -232,7 +232,16 @@ def test_a_record_of_another_version_or_of_none_is_told_by_its_line(tmp_path: Pa
     figures, problems = results.numbered(path)
     assert [number for number, _ in figures] == [0]
     (problem,) = map(str, problems)
-    assert problem == f"{path / 'results.jsonl'}: line 2: version: found {said}, allowed: 1; delete the line"
+    assert problem == f"{path / 'results.jsonl'}: line 2: version: found {said}, allowed: 1; {EMPTY_LINE}"
+
+
+def test_an_emptied_line_leaves_the_numbers_of_those_after_it(tmp_path: Path) -> None:
+    path = run(tmp_path, "odd", *(result("odd", float(value), metric=f"m{value}") for value in range(1, 5)))
+    index = Index(f"sqlite:///{tmp_path}/index.db")
+    assert index.add_run(path) == 4
+    lines = (path / "results.jsonl").read_text().splitlines(keepends=True)
+    (path / "results.jsonl").write_text("".join([lines[0], "\n", *lines[2:]]))
+    assert index.add_run(path) == 0, "a deleted line would move those after it, which would count twice"
 
 
 def test_two_writers_at_once(url: str, tmp_path: Path) -> None:

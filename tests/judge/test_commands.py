@@ -83,7 +83,7 @@ def test_changes_prints_points_and_gaps(tmp_path: Path) -> None:
     [
         (["time,value"], "found no values"), (["1,2,3"], "bad.csv:1: found 3 fields"),
         (["1,5", "2,nan"], "bad.csv:2: found 'nan'"), (["1,5", "2,0"], "bad.csv:2: found '0'"),
-        (["2,5", "1,5"], "bad.csv:2: time: found '1' after '2', allowed: rising times"),
+        (["2,5", "1,5"], "bad.csv:2: time: found '1' after '2', allowed: no earlier time"),
         (["2026-01-01,5", "soon,5"], "bad.csv:2: time: found 'soon'"),
         (["2026-01-01,5", "17,5"], "bad.csv:2: time: found '17', allowed: all dates, or all numbers"),
     ],

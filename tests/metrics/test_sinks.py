@@ -18,7 +18,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoi
 
 from streamgauge import config, metrics
 from streamgauge.base.errors import UserError
-from streamgauge.metrics.sinks import make_sink
+from streamgauge.metrics.sinks import in_ascii, make_sink
 from streamgauge.metrics.sinks.otel import OtelSink
 from streamgauge.metrics.snapshot import Snapshot
 from tests.metrics.backend import Backend, wait_until
@@ -108,6 +108,14 @@ def test_graphite_lines_have_the_path_and_the_gauge_its_own_time() -> None:
     assert len(lines) == 2 * (1 + 5 + 1)
     assert f"lab.one.my_shop.parse.gauge.shop.last_id.committed.value 42 {AT_NS // 10**9}" in lines
     assert any(line.startswith("lab.one.my_shop.parse.distribution.shop.price.attempted.mean 2.5 ") for line in lines)
+
+
+def test_names_that_are_not_ascii_stay_apart() -> None:
+    names = ["東京", "大阪", "Köln", "Küln", "plain name"]
+    paths = [in_ascii(name, re.compile(r"[^A-Za-z0-9_-]+")) for name in names]
+    assert len(set(paths)) == len(names)
+    assert paths[-1] == "plain_name"
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", path) for path in paths)
 
 
 OTEL = {

@@ -107,7 +107,7 @@ def test_a_figure_that_is_damaged_is_told_of_where_its_run_was_asked_for(recorde
     file.write_text(file.read_text().replace("87000.25", "97000.25"))
     for call in (["show", RUN], ["show", RUN, "--json"], ["compare", RUN, RUN]):
         answer = run(Call(["runs", *call, "--artifacts", str(store.root)]))
-        answer.refused(f"{file}: line 1: damaged: no JSON object, or its checksum does not match; delete the line")
+        answer.refused(f"{file}: line 1: damaged: no JSON object, or its checksum does not match; empty the line, ")
         assert answer.code == 2
     assert run(Call(["runs", "list", "--artifacts", str(store.root)])).code == 0
 

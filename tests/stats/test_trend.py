@@ -45,6 +45,13 @@ def test_the_slope_is_that_of_theil_and_sen() -> None:
     assert trend(AT, seen).per_hour == pytest.approx(slope * HOUR_S)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(16, 60))
+def test_a_falling_series_has_the_mirrored_interval_of_a_growing_one(seed: int, count: int) -> None:
+    seen = np.random.default_rng(seed).normal(0, 1, count)
+    grows, falls = trend(AT[:count], seen), trend(AT[:count], -seen)
+    assert (grows.low, grows.high) == (falls.high and -falls.high, falls.low and -falls.low)
+
+
 @given(st.floats(-100, 100), st.floats(-1e6, 1e6), st.sampled_from(["growing", "level"]))
 def test_a_straight_line_has_its_slope_whatever_its_level(slope: float, level: float, kind: str) -> None:
     slope = 0.0 if kind == "level" else 1 + abs(slope)

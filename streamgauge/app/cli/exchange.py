@@ -60,6 +60,8 @@ def _exchanged(form: Form, rows: Sequence[Row], out: Path) -> tuple[str, dict[st
     from streamgauge.results.exchange import bencher, openmetrics, otava
     from streamgauge.results.exchange.figures import sound
 
+    if form == "bencher":  # an older figure must not stand for a void one
+        rows = list({row["series_key"]: row for row in rows}.values())
     figures = sound(rows)
     if not figures:
         raise UserError("--where: found no figure that is not void; `streamgauge results list` lists all")
@@ -109,6 +111,7 @@ def import_(
     """Add figures of another tool to the index, as a run of their own; the same file adds nothing twice."""
     from streamgauge.base.places import text_of_user
     from streamgauge.catalog import results
+    from streamgauge.catalog.claims import claimed
     from streamgauge.records.result import Result
     from streamgauge.results.exchange import bencher, otava
     from streamgauge.results.exchange.figures import IMPORTED
@@ -122,10 +125,17 @@ def import_(
         benchmark, "", "", "", "", "", "", None, run_id, config_hash="", at=when, machine={"host": machine}, software={}
     )
     figures = (bencher if form == "bencher" else otava).figures_of(text, str(file), template)
-    run = store_at(artifacts).root / "runs" / run_id
-    run.mkdir(parents=True, exist_ok=True)
-    for one in figures[len(results.read(run)) :]:  # a history has equal values; a killed import has left the first
-        results.append(run, one)
+    for name in (name for one in figures for name in results.measured(one).values()):
+        if len(name) > (most := results.NAME_CHARACTERS) or "\0" in name:
+            raise UserError(f"{file}: found the name {name[:40]!r}…, allowed: at most {most} characters, without NUL")
+    run = store_at(artifacts).run(run_id)
+    with claimed(run):
+        there, damages = results.numbered(run)
+        if damages:
+            raise UserError(f"{damages[0].file}: {damages[0].what}; delete the folder {run}, and import again")
+        known = there[-1][0] + 1 if there else 0  # a history has equal values; a killed import has left the first
+        for one in figures[known:]:
+            results.append(run, one)
     index = index_at(artifacts, database)
     count = index.add_run(run)
     tell(

@@ -15,6 +15,7 @@ from streamgauge.app.cli import exchange
 from streamgauge.app.cli.common import DEFAULT_ARTIFACTS, Artifacts, AsJson, app, store_at, tell
 from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filters_of, index_at, moment_of
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import write_whole
 from streamgauge.base.units import parse_bytes
 from streamgauge.base.words import counted
 
@@ -87,7 +88,7 @@ def history(key: Annotated[str, typer.Argument(help="key of a series, see `resul
         raise UserError(f"found no series {key!r}; `streamgauge results series` lists them")
     lines = [f"{point.at},{point.value if point.is_sound else ''}\n" for point in points]
     try:
-        out.write_text("time,value\n" + "".join(lines))
+        write_whole(out, ("time,value\n" + "".join(lines)).encode())
     except OSError as problem:
         raise UserError(f"{out}: cannot be written: {problem.strerror}") from None
     tell(f"{counted(len(points), 'point')}: {out}", {"points": len(points), "file": out}, as_json)
@@ -160,7 +161,7 @@ def _tell(index: Index) -> None:
     """Raises UserError if lines of the records were left out; a warning has named each of them."""
     if index.problems:
         raise UserError(
-            f"left out {counted(len(index.problems), 'line')} of the records; mend or delete each, and run again"
+            f"left out {counted(len(index.problems), 'line')} of the records; mend or empty each, and run again"
         )
 
 

@@ -57,8 +57,8 @@ def read_history(path: Path) -> History:
             raise UserError(f"{path}:{n}: time: found {time!r}, allowed: ISO-8601 or a number")
         if rows and rows[-1][3] != moment[1]:
             raise UserError(f"{path}:{n}: time: found {time!r}, allowed: all dates, or all numbers")
-        if rows and moment[0] <= rows[-1][0]:
-            raise UserError(f"{path}:{n}: time: found {time!r} after {rows[-1][1]!r}, allowed: rising times")
+        if rows and moment[0] < rows[-1][0]:
+            raise UserError(f"{path}:{n}: time: found {time!r} after {rows[-1][1]!r}, allowed: no earlier time")
         rows.append((moment[0], time, value, moment[1], n))
     kept = [row for row in rows if row[2]]
     values = [_positive(value, f"{path}:{n}") for _, _, value, _, n in kept]
@@ -71,7 +71,7 @@ def read_history(path: Path) -> History:
 def _gaps(rows: list[tuple[float, str, str, bool, int]]) -> list[tuple[str, str, float | None]]:
     """Gaps between values: rows without one, or a distance of more than 1.5 times the median."""
     kept = [row for row in rows if row[2]]
-    distances = sorted(b[0] - a[0] for a, b in pairwise(kept))
+    distances = sorted(b[0] - a[0] for a, b in pairwise(kept) if b[0] > a[0])
     usual = distances[len(distances) // 2] if distances else 0.0
     empty = {row[0] for row in rows if not row[2]}
     return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -37,6 +39,12 @@ class Confidential(Protocol):
     """A backend with texts that must not get into a log."""
 
     secrets: Sequence[str]
+
+
+def in_ascii(name: str, refused: re.Pattern[str]) -> str:
+    """A name with _ for what a backend refuses; one that is not ASCII ends in its checksum, else many become one."""
+    ending = "" if name.isascii() else f"-{zlib.crc32(name.encode()):08x}"
+    return refused.sub("_", name) + ending
 
 
 def make_sink(settings: MetricsSink, where: str) -> Sink:

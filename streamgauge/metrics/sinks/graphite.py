@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator
 
 from streamgauge.config import MetricsSink
+from streamgauge.metrics.sinks import in_ascii
 from streamgauge.metrics.snapshot import Snapshot
 
 NS = 1_000_000_000
@@ -40,7 +41,7 @@ def lines(snapshot: Snapshot, prefix: str) -> Iterator[str]:
     """Yields the lines. A gauge has the time at which it was set, everything else that of the snapshot."""
     for metric in snapshot.metrics:
         parts = (snapshot.pipeline, metric.step, metric.kind, metric.namespace, metric.name)
-        path = ".".join([prefix, *(_NOT_PATH.sub("_", part) for part in parts)])
+        path = ".".join([prefix, *(in_ascii(part, _NOT_PATH) for part in parts)])
         for state, figures in (("attempted", metric.attempted), ("committed", metric.committed)):
             values = dict(figures or {})
             at_s = values.pop("timestamp_ns", snapshot.at_ns) // NS

@@ -13,6 +13,7 @@ from typing import Any
 from streamgauge.base.errors import UserError
 from streamgauge.config import MetricsSink
 from streamgauge.metrics.registry import Metric
+from streamgauge.metrics.sinks import in_ascii
 from streamgauge.metrics.sinks.http import secret_headers
 from streamgauge.metrics.snapshot import Snapshot
 
@@ -87,7 +88,7 @@ def _observe(metric: Metric, into: dict[tuple[str, str], list[tuple[dict[str, st
         for what, value in (figures or {}).items():
             if what != "timestamp_ns" and value is not None:
                 name = f"{metric.namespace}.{metric.name}"[:240] + ("" if what == "value" else f".{what}")
-                name = _NOT_NAME.sub("_", name)  # an SDK refuses other characters, and another beginning
+                name = in_ascii(name, _NOT_NAME)  # an SDK refuses other characters, and another beginning
                 name = name if name[0].isascii() and name[0].isalpha() else f"m_{name}"
                 sort = "sum" if (metric.kind, what) in SUMS else "gauge"
                 into.setdefault((name, sort), []).append(({"step": metric.step, "state": state}, value))

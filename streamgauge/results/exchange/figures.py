@@ -14,6 +14,8 @@ from streamgauge.results.index.result_index import Row
 PARTS = ("benchmark", "experiment", "workload", "system", "mode")
 #: how the name of a run begins that is a file of another tool
 IMPORTED = "imported-"
+#: modes of our figures; an imported one has none
+_MODES = ("streaming", "batch", "quick", "")
 _SLASH = "%2F"  # within a part, as another tool's name may have one
 _OF_ROW = {one.name for one in fields(Result)}
 
@@ -34,7 +36,9 @@ def named(template: Result, name: str, metric: str, unit: str = "") -> Result:
     """Returns the template with a name of ours, or with another tool's name as its experiment."""
     parts = [part.replace(_SLASH, "/") for part in name.split("/")]
     benchmark, experiment, workload, system, mode = (
-        parts if len(parts) == len(PARTS) and parts[0] else (template.benchmark, name, "", "", "")
+        parts
+        if len(parts) == len(PARTS) and parts[0] and parts[-1] in _MODES
+        else (template.benchmark, name, "", "", "")
     )
     return replace(
         template, benchmark=benchmark, experiment=experiment, workload=workload, system=system, mode=mode,

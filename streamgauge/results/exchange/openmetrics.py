@@ -11,6 +11,7 @@ from streamgauge.records.claim import mark_of
 from streamgauge.records.result import Result
 from streamgauge.results.exchange.figures import PARTS
 
+_NOT_NAME = re.compile(r"[^a-zA-Z0-9_]")
 #: the family's ending, what it has of a figure, and what its help says of it
 _FIELDS: tuple[tuple[str, Callable[[Result], float | None], str], ...] = (
     ("", lambda one: one.value, ""),
@@ -21,32 +22,37 @@ _FIELDS: tuple[tuple[str, Callable[[Result], float | None], str], ...] = (
 
 def text_of(figures: Sequence[Result]) -> str:
     """Text with all figures and their intervals. Of two of a series in the same second, the later one stands."""
-    families = {one.metric: one.unit for one in figures}
+    families: dict[str, list[Result]] = {}
+    for one in figures:
+        families.setdefault(_NOT_NAME.sub("_", one.metric), []).append(one)
     lines: list[str] = []
-    for metric, unit in sorted(families.items()):
-        mine = [one for one in figures if one.metric == metric]
+    for family, mine in sorted(families.items()):
         for ending, field, what in _FIELDS:
-            name = "streamgauge_" + re.sub(r"[^a-zA-Z0-9_]", "_", metric) + ending
+            name = f"streamgauge_{family}{ending}"
             if samples := list(_samples(name, mine, field)):
-                about = metric + (unit and f" in {unit}") + what
-                lines += [f"# TYPE {name} gauge", f"# HELP {name} {_escaped(about)}", *samples]
+                abouts = {one.metric: one.metric + (one.unit and f" in {one.unit}") + what for one in mine}
+                about = _escaped("; ".join(abouts[metric] for metric in sorted(abouts)))
+                lines += [f"# TYPE {name} gauge", f"# HELP {name} {about}", *samples]
     return "\n".join([*lines, "# EOF", ""])
 
 
 def _samples(name: str, figures: Sequence[Result], field: Callable[[Result], float | None]) -> Iterator[str]:
     """Yields the lines of a family: series after series, each in the order of time."""
-    points: dict[str, dict[int, float]] = {}
+    points: dict[str, dict[int, Result]] = {}
     for one in figures:
-        if (value := field(one)) is not None:
-            points.setdefault(_labels(one), {})[int(datetime.fromisoformat(one.at).timestamp())] = value
-    for labels, values in sorted(points.items()):
-        yield from (f"{name}{{{labels}}} {values[moment]!r} {moment}" for moment in sorted(values))
+        points.setdefault(_labels(one), {})[int(datetime.fromisoformat(one.at).timestamp())] = one
+    for labels, last in sorted(points.items()):
+        for moment in sorted(last):
+            if (value := field(last[moment])) is not None:
+                yield f"{name}{{{labels}}} {value!r} {moment}"
 
 
 def _labels(figure: Result) -> str:
     names = measured(figure)
     labels = {part: names[part] for part in PARTS}
     labels["machine"] = " ".join(map(str, identity(figure.machine).values()))
+    if _NOT_NAME.search(figure.metric):  # another metric may have the same family
+        labels["metric"] = figure.metric
     if mark := mark_of(figure.claim):
         labels["claim"] = mark
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())

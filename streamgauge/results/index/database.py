@@ -11,11 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError
 
 from streamgauge.base.errors import Damaged, UserError
 from streamgauge.base.places import as_user_error
 from streamgauge.base.shipped import INSTALL
+from streamgauge.catalog.results import NAME_CHARACTERS
 
 #: raise it when a table changes: tables with another number are refused, and made again from the records
 SCHEMA = "0006"
@@ -27,8 +28,10 @@ series = sa.Table(
     "series",
     metadata,
     sa.Column("key", sa.String(16), primary_key=True),  # hash of what is measured and the machine
-    *(sa.Column(name, sa.String(200), nullable=False) for name in ("benchmark", "experiment", "workload", "system")),
-    *(sa.Column(name, sa.String(200), nullable=False) for name in ("mode", "metric", "unit")),
+    *(
+        sa.Column(name, sa.String(NAME_CHARACTERS), nullable=False)
+        for name in ("benchmark", "experiment", "workload", "system", "mode", "metric", "unit")
+    ),
     sa.Column("machine", sa.Text, nullable=False),  # JSON: host (if it has a label), cpu, cores
 )
 
@@ -134,6 +137,8 @@ def transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
         said = str(cause).strip().splitlines() or ["no reason given"]
         if (file := file_of(engine)) and not _MAY_PASS.search(said[0]) and os.access(file, os.W_OK):
             raise damaged(file, said[0]) from None
+        if isinstance(problem, DataError):
+            raise UserError(f"{name(engine.url)}: the database refuses a value: {said[0]}") from None
         raise UserError(
             f"{name(engine.url)}: the database does not answer: {said[0]}; start it, or choose another --database"
         ) from None

@@ -142,7 +142,7 @@ def _keeping(runs: Sequence[_Run], keep_runs: int) -> Iterator[_Run]:
     """Yields runs that keep their data: the newest of each benchmark, and those that may be going on."""
     counts: Counter[str] = Counter()
     for run in reversed(runs):
-        counts[run.benchmark] += 1
+        counts[run.benchmark] += bool(run.keys)  # a run of imported figures has no data
         if counts[run.benchmark] <= keep_runs or not run.is_over:
             yield run
 
