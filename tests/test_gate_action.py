@@ -181,6 +181,8 @@ def test_a_later_comment_replaces_the_earlier_one_and_is_not_too_long(runner: Ru
     assert runner.calls[-1][:5] == ["api", "--silent", "--method", "PATCH", "repos/o/r/issues/comments/4711"]
     assert "é" * 30_000 + "\n\nstreamgauge-gate: [the run]" in runner.read("sent")
     assert 'startswith("<!-- streamgauge-gate -->")' in runner.calls[1][-1], "of another gate, another comment stays"
+    commented(runner, "x" + "é" * 40_000, server("17\\n", "4711\\n"))
+    assert "x" + "é" * 29_999 + "\n\nstreamgauge-gate" in runner.read("sent"), "the cut falls inside a character"
     commented(runner, "@" * 60_000, server("17\\n", "4711\\n"))
     assert len(runner.read("sent")) < 65_536
 
@@ -239,6 +241,32 @@ def test_verdicts_are_kept_on_a_branch_and_a_push_between_is_no_loss(runner: Run
     assert names == ["ab" * 20 + ".json", HEAD + ".json", "cd" * 20 + ".json"]
     assert git(remote, "log", "--format=%s", "streamgauge-gate").splitlines() == ["cd" * 20, "ab" * 20, HEAD]
     assert git(remote, "show", f"streamgauge-gate:{HEAD}.json") == '{"verdict": "go"}'
+
+
+@pytest.mark.parametrize(("refused", "code"), [(1, 0), (9, 1)])
+def test_a_first_verdict_is_pushed_again_until_it_is_there(runner: Runner, refused: int, code: int) -> None:
+    remote = runner.folder / "remote"
+    git(runner.folder, "init", "--quiet", "--bare", "remote")
+    hook = remote / "hooks" / "pre-receive"
+    runner.has("sleep", ":")
+    hook.write_text(f"#!/bin/sh\necho >> tries; [ $(wc -l < tries) -gt {refused} ]\n")
+    hook.chmod(0o755)
+    done = kept(runner)
+    assert done.returncode == code
+    assert ("the workflow needs permissions: {contents: write}" in done.stderr) is bool(code)
+    assert bool(git(remote, "branch", "--list")) is not bool(code)
+
+
+def test_a_gate_that_has_finished_begins_anew_and_one_that_was_stopped_goes_on(runner: Runner) -> None:
+    output = runner.folder / "gate"
+    output.mkdir()
+    runner.has("streamgauge", "ls gate > seen; exit 3")
+    files = {"GITHUB_STEP_SUMMARY": str(runner.folder / "summary"), "GITHUB_OUTPUT": str(runner.folder / "output")}
+    for left, seen in ((("gate.json", "gate.jsonl"), ""), (("gate.jsonl",), "gate.jsonl\n")):
+        for name in left:
+            (output / name).write_text("{}")
+        runner.run(SCRIPTS / "run.sh", BASE="main", HEAD=HEAD, BENCHMARK="b.yaml", OUTPUT="gate", **files)
+        assert runner.read("seen") == seen
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,12 @@ append() {
         here checkout --quiet --force --detach FETCH_HEAD || return 1
     fi
     cp "$record" "$place/$HEAD.json" && here add --all || return 1
-    here diff --cached --quiet && return 0 # it is there
-    here commit --quiet --message "$HEAD" && here push --quiet "$REMOTE" "HEAD:refs/heads/$branch"
+    if ! here diff --cached --quiet; then
+        here commit --quiet --message "$HEAD" || return 1
+    elif [ -n "$there" ]; then
+        return 0 # it is there
+    fi # else a push that failed has left the commit here
+    here push --quiet "$REMOTE" "HEAD:refs/heads/$branch"
 }
 
 here init --quiet

@@ -5,6 +5,7 @@ if [ -z "${BASE:-}" ]; then
     echo "base: found nothing, allowed: a branch or a commit; outside a pull request the action needs it as an input" >&2
     exit 3
 fi
+[ ! -f "$OUTPUT/gate.json" ] || rm -f "$OUTPUT/gate.jsonl" # a gate that has finished begins anew
 rm -f "$OUTPUT/comment.md" "$OUTPUT/junit.xml" "$OUTPUT/gate.json"
 code=0
 streamgauge gate "$BENCHMARK" --base "$BASE" --head "$HEAD" --output "$OUTPUT" ${MINUTES:+--minutes "$MINUTES"} || code=$?

@@ -99,7 +99,7 @@ def accepted_in(file: Path) -> tuple[Accepted, ...]:
         raw = yaml.safe_load(text)
     except FileNotFoundError:
         return ()
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+    except (OSError, ValueError, yaml.YAMLError) as problem:  # ValueError: no UTF-8, or a date such as 2027-02-30
         raise UserError(f"{file}: cannot be read as YAML: {problem}") from None
     if not isinstance(raw or [], list):
         raise UserError(f"{file}: found {type(raw).__name__}, allowed: a list of accepted slowdowns")

@@ -33,6 +33,8 @@ def call(*arguments: str) -> Answer:
         ),
         (["generate", "f.csv", "--target", "1_0", "--seed", "1", "--out", "o"], "found '1_0', allowed: a number"),
         (["trial", "b.yaml", "--rate", "5", "--rate", "nan"], "'--rate': found 'nan', allowed: a number"),
+        (["serve", "--port", "99999"], "serve: invalid value for '--port': "),
+        (["ui", "--port", "-1"], "ui: invalid value for '--port': "),
         (["calibrate", "--capacity", "inf"], "'--capacity': found 'inf', allowed: a number"),
         (
             ["generate", "f.csv", "--target", "1", "--seed", "1.5", "--out", "o"],
@@ -44,6 +46,27 @@ def test_a_wrong_option_is_one_line(arguments: list[str], said: str) -> None:
     call(*arguments).refused(said)
 
 
+#: the command `gate`, with another body
+WITH_BODY = """
+import sys
+from typer.core import TyperCommand
+from streamgauge.app import cli
+from streamgauge.app.cli.verdicts import VerdictCommand
+
+def invoke(self, ctx):
+    {body}
+
+TyperCommand.invoke = invoke
+sys.argv = ["streamgauge", "gate", "b.yaml", "--base", "a", "--head", "b"]
+cli.main()
+"""
+INTERRUPTED = """
+    import os, signal
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise ImportError("a module that is half there")
+"""
 WITHOUT_JOBS = """
 import sys
 
@@ -70,6 +93,21 @@ def test_a_command_whose_extra_is_not_installed_names_it(tmp_path: Path, argumen
     assert "is not installed; install the wheel with its extra `jobs`" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert (ended.returncode, ended.stdout) == (code, "")
+
+
+def test_a_folder_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("time,a\n2026-01-01,2\n")
+    call("kafka", "--directory", str(file)).refused(str(file))
+    call("results", "import", str(file), "--as", "otava", "--artifacts", str(file / "x")).refused(str(file))
+
+
+@pytest.mark.parametrize(("body", "code"), [("raise OSError(28, 'full')", 3), (INTERRUPTED, 130)])
+def test_what_keeps_a_verdict_from_being_made_is_one_line(tmp_path: Path, body: str, code: int) -> None:
+    """A full disk, and a signal in the middle of an import, which then fails: as for any other command."""
+    program = WITH_BODY.format(body=body)
+    done = subprocess.run([sys.executable, "-c", program, "gate"], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr, done.stderr.count("\n")) == (code, False, 1), done.stderr
 
 
 def test_a_wrong_option_of_a_command_whose_exit_codes_are_verdicts_is_no_verdict() -> None:

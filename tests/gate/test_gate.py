@@ -217,10 +217,11 @@ def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(tmp_path: Path) 
     repository(place, benchmark(), benchmark(BUILD), broken="")
     earlier = [place / "gate" / name for name in ("comment.md", "junit.xml", "gate.json")]
     (place / "gate").mkdir()
-    for file in earlier:
-        file.write_text("go")
-    assert gate(place).exit_code == 3
-    assert [file.name for file in earlier if file.exists()] == []
+    for head in ("HEAD", "nonsense"):  # one that is not built, and one that is not there
+        for file in earlier:
+            file.write_text("go")
+        assert gate(place, head=head).exit_code == 3
+        assert [file.name for file in earlier if file.exists()] == []
 
 
 def test_a_head_that_is_behind_the_base_is_compared_with_itself_and_told(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_an_entry_counts_if_it_is_new_and_not_over() -> None:
         ("- {slower_percent: 5, author: Ada, until: 2027-01-31}", "accepted.yaml:1:3: 0.reason: this key is missing"),
         ("slower: 5", "accepted.yaml: found dict, allowed: a list of accepted slowdowns"),
         ("- [", "accepted.yaml: cannot be read as YAML: "),
+        ("- {until: 2027-02-30}", "accepted.yaml: cannot be read as YAML: day is out of range for month"),
     ],
 )
 def test_a_mistake_in_the_list_is_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -132,7 +133,8 @@ def test_a_wrong_answer_fails_and_one_that_was_not_compared_leaves_it_open() -> 
     why = "its answers were compared with no independent ones: the driver slipped"
     assert gate_rules.reasons_of(unknown, GATE) == [Reason("output", "open", f"{CELL}, head", why)]
     skip = Gate(answers="skip")
-    assert [one.state for one in gate_rules.reasons_of(unknown, skip)] == ["note"]
+    assert [one.state for one in gate_rules.reasons_of(unknown[1:], skip)] == ["note"]
+    assert [one.state for one in gate_rules.reasons_of(wrong, skip)] == ["failed"], "a trial for latency has found it"
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,13 @@ def gate(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 2: inconclusive, 3: no verdict."""
+    """Judge a commit before it is merged. Exit code 0: go, 1: no-go, 3: no verdict; inconclusive: 0 or 2, as set."""
     from streamgauge.app.gate import verdict
     from streamgauge.app.gate.repository import Repository
     from streamgauge.bench.compare.forms import self_check, sentence
     from streamgauge.streams.sources import topics
 
+    verdict.forget(output)
     benchmark = config.load(file)
     tested = Repository(repository)
     commits = tested.commits(base, head)

@@ -333,7 +333,7 @@ def new_name(benchmark: config.Benchmark) -> str:
 def ui(
     configs: Annotated[Path, typer.Argument(help="a folder of benchmark files")] = Path("configs"),
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
-    port: Annotated[int, typer.Option(help="port of the web page; 0 takes a free one")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port of the web page; 0 takes a free one")] = 8080,
     master: Master = None,
 ) -> None:
     """Start Airflow with its web page; Ctrl-C stops all of it."""

@@ -46,6 +46,8 @@ def release_check(
     for option, target in (("--junit", junit), ("--markdown", markdown)):
         if target is not None:  # an hour later is too late to find that out
             workplace.require_writable(option, target, in_place=True)
+            if target.is_file():  # an earlier check's, which would outlive one without a verdict
+                target.unlink()
     benchmark = config.load(file)
     release_check.check(benchmark, baseline, candidate)
     store = checked(benchmark, artifacts)

@@ -168,7 +168,7 @@ def export(
 def serve(
     artifacts: Artifacts = DEFAULT_ARTIFACTS,
     host: Annotated[str, typer.Option(help="address to listen on; whoever reaches it sees the pages")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8081,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port of the pages; 0 takes a free one")] = 8081,
 ) -> None:
     """Serve the pages of all runs over HTTP, also those on a store; Ctrl-C stops it."""
     try:

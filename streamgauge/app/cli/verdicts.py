@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,6 +12,8 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.folders import telling_of_a_full_disk
+from streamgauge.base.processes import stoppable
 from streamgauge.base.shipped import missing_extra
 
 #: exit code if something kept the check from a verdict, such as a user's mistake
@@ -29,7 +32,8 @@ class VerdictCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with stoppable(), telling_of_a_full_disk(Path(".")):  # as in `main`, before the error is taken here
+                return super().invoke(ctx)
         except UserError as problem:
             for line in problem.lines:
                 print(f"streamgauge: {line}", file=sys.stderr)

@@ -14,10 +14,11 @@ from typing import Any
 
 from streamgauge import config
 from streamgauge.app.gate.building import build
-from streamgauge.app.gate.pairs import RECORD, Measuring, Pairs
+from streamgauge.app.gate.pairs import RECORD, REPETITIONS, Measuring, Pairs
 from streamgauge.app.gate.repository import SHORT, Commits, Repository
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
+from streamgauge.base.jsonl import delete_log
 from streamgauge.base.places import as_user_error
 from streamgauge.bench.compare import gate_rules
 from streamgauge.bench.compare.forms import as_comment, as_junit
@@ -141,6 +142,17 @@ def _system_of(benchmark: Benchmark, gate: Gate) -> str | None:
     return chosen if chosen in names else None
 
 
+def forget(output: Path) -> None:
+    """Deletes an earlier gate's verdict, which would outlive one that ends without any. Raises UserError."""
+    try:
+        if (output / RECORD).exists():  # a gate that has finished begins anew
+            delete_log(output / REPETITIONS)
+        for name in (COMMENT, JUNIT, RECORD):
+            (output / name).unlink(missing_ok=True)
+    except OSError as problem:
+        raise as_user_error(problem, output) from None
+
+
 def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: Iterable[Reason] = ()) -> GateCheck:
     """Builds and measures both commits; writes the verdict's files and returns its record. Raises UserError.
 
@@ -148,8 +160,6 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
     """
     settings, system = settings_of(benchmark)
     pairs = Pairs.of(asked.output, _key(benchmark, asked.commits))
-    for name in (COMMENT, JUNIT):  # an earlier gate's, which would outlive a build that fails
-        (asked.output / name).unlink(missing_ok=True)
     if pairs.repetitions:
         log.info("going on with %d processes that an unfinished gate has measured", len(pairs.repetitions))
     with asked.repository.checkouts(asked.commits, asked.output / CHECKOUTS) as (base, head):

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from streamgauge.base.environment import java_command
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import as_user_error
 from streamgauge.base.processes import Leader, postponed, stop
 from streamgauge.base.shipped import ASIDE, tools
 
@@ -41,7 +42,10 @@ class JavaServer(ABC):
             where = f"JAVA_HOME names {java}" if java else "no java on PATH"
             raise UserError(f"Java: found none ({where}); {self.title} needs Java, 17 or newer")
         self._work, self._java = work.absolute(), java
-        self._work.mkdir(parents=True, exist_ok=True)
+        try:
+            self._work.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise as_user_error(problem, self._work) from None
         self._leader: Leader | None = None
 
     @property

@@ -98,7 +98,7 @@ def _least(seen: Look, slower: float) -> float:
 def reasons_of(repetitions: Sequence[GateRepetition], settings: Gate) -> list[Reason]:
     """Reasons for answers that are wrong or were not compared, and for a head that does not run or misses the rate."""
     reasons = []
-    if settings.answers == "skip":
+    if settings.answers == "skip" and not any(one.compared for one in repetitions):
         reasons.append(Reason("answer", "note", "answers", "not checked, as gate.answers is skip"))
     for cell in dict.fromkeys(one.cell for one in repetitions):
         asked = [one for one in repetitions if one.cell == cell and one.asked]
