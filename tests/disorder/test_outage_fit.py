@@ -88,7 +88,7 @@ def fitted(tmp_path: Path, rows: list[tuple[int, str]], by_type: str = "string")
     given = source(file, columns={"device": by_type})
     ingest.run(WORKERS, given, store)
     profile = Profile.read(analyze.run(WORKERS, given, store).path / "profile.json")
-    return fit(profile, "device", "ms", 1, 10_000)
+    return fit(profile, "device", "ns", 1, 10**10)
 
 
 def test_if_only_small_parts_are_late_they_have_all_outages(tmp_path: Path) -> None:

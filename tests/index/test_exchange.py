@@ -34,6 +34,11 @@ def exported(tmp_path: Path, form: str, *more: str) -> tuple[str, str]:
     return answer.out.replace(f"{tmp_path}/", ""), out.read_text()
 
 
+def parsed(text: str) -> Iterable[Metric]:
+    families: Callable[[str], Iterable[Metric]] = text_string_to_metric_families
+    return families(text)
+
+
 @pytest.fixture
 def nights(tmp_path: Path) -> Path:
     """Three nights: a whole one, one with a void rate, and one whose rate is estimated."""
@@ -85,7 +90,6 @@ def test_openmetrics_has_every_figure_and_its_interval_at_its_time(nights: Path)
     example.run(nights, "n4", example.result("n4", 1.5, at="2026-03-04T02:00:00+00:00", system='a"b\\c'))
     call(nights, "add")
     said, text = exported(nights, "openmetrics")
-    parsed: Callable[[str], Iterable[Metric]] = text_string_to_metric_families
     families = {family.name: family.samples for family in parsed(text)}
     samples = {name: [(one.value, second_of(one)) for one in some] for name, some in families.items()}
     assert samples == {
@@ -164,7 +168,7 @@ def test_openmetrics_parts_metrics_of_one_family_and_takes_an_interval_from_its_
         report.write_text(json.dumps({"a": {"m": value}}))
         call(tmp_path, "import", str(report), "--as", "bencher", "--at", "2026-03-01", "--benchmark", "b")
     text = exported(tmp_path, "openmetrics")[1]
-    families = list(text_string_to_metric_families(text))
+    families = list(parsed(text))
     assert [one.name for one in families] == ["streamgauge_m", "streamgauge_p99__ms_"], "50 has no interval"
     assert [one.value for one in families[0].samples] == [50.0]
     assert {(one.labels["metric"], one.value) for one in families[1].samples} == {("p99 (ms)", 3.0), ("p99 [ms]", 40.0)}
