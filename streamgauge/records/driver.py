@@ -113,4 +113,5 @@ class Observed(DriverSamples):
     """Observation of a trial that has ended, by a driver process."""
 
     reports: list[EpochReport]
+    more: bool  # further reports are on another page
     slip: Counts

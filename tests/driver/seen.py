@@ -16,6 +16,6 @@ def observed(
     """bodies: of the reports, by epoch, sound or not."""
     return {
         **DRIVER, "clock_step_ns": clock_step_ns, "samples": list(samples), "clock": [], "final": None,
-        "slip": Histogram().to_dict(), "start_wall_ns": start_wall_ns, "refused": None,
+        "slip": Histogram().to_dict(), "start_wall_ns": start_wall_ns, "refused": None, "more": False,
         "reports": [{"epoch": epoch, "body": body} for epoch, body in bodies.items()],
     }  # fmt: skip

@@ -240,6 +240,21 @@ def test_a_sample_is_taken_before_each_plan_that_takes_something() -> None:
     assert found == [(2, 2.0, 3, 0), (4, 2.0, 3, 2)]
 
 
+def test_samples_by_the_clock_stand_for_equally_many_looks_however_long_a_trial_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Samples of later times would else be single looks beside earlier peaks: a level age would fall."""
+    monkeypatch.setattr("streamgauge.bench.driver.queues.MAX_SAMPLES", 4)
+    queues, ages = Queues(1, 1000), [3, 8, 1, 6, 2, 7, 4, 9, 5, 3, 8, 1, 6, 2, 7, 4, 9]
+    queues.append(0, *rows(0, [1000 * at for at in range(1, 100)]))
+    for at, age in enumerate(ages, start=1):
+        queues.tick(1000 * at + age)
+        queues.plan({0: at}, 1000 * at + age)
+    each = 8
+    parts = [ages[begin : begin + each] for begin in range(0, len(ages), each)]
+    assert [round(sample.age_s * 1e9) for sample in queues.clock] == [max(part) for part in parts]
+
+
 def test_a_trial_of_very_many_batches_thins_its_samples_and_keeps_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamgauge.bench.driver.queues.MAX_SAMPLES", 4)
     queues = Queues(1, 1000)

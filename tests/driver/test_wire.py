@@ -157,6 +157,17 @@ def test_a_repeated_epoch_replaces(serve: Serve) -> None:
     assert [(r["epoch"], r["body"]["rows"]) for r in reports] == [(0, 6), (1, 7)]
 
 
+def test_reports_come_in_pages_as_those_of_hours_are_longer_than_a_line(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamgauge.bench.driver.attempt.PAGE", 2)
+    with started(serve(TIMES)) as connection:
+        for epoch in (4, 0, 2, 1, 3):
+            connection.report("a", epoch, BODY | {"rows": epoch})
+        observed = connection.observe()
+    assert ([r["epoch"] for r in observed["reports"]], observed["more"]) == ([0, 1, 2, 3, 4], False)
+
+
 @pytest.mark.parametrize(
     ("verb", "fields", "error"),
     [

@@ -17,6 +17,7 @@ from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.catchup.record import CatchupRun, Repeat, lengths
 from streamgauge.bench.measurements.catchup.section import Catchup
+from streamgauge.bench.measurements.latency.record import Dropped
 from streamgauge.bench.search.estimate import spread_of
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Replay
@@ -249,6 +250,14 @@ def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_other
     repeat = stage.repeat_of(uncompared(behind, {"system": {}, "drained": False}), 1.0)
     assert (repeat.valid, repeat.failed, repeat.live_s) == (True, False, None), "it was not live when patience ended"
     assert repeat.taken_per_s == 1000
+
+
+@pytest.mark.parametrize(("counted_in", "told"), [("events", 7), ("groups of events", None)])
+def test_groups_that_an_engine_dropped_are_no_events(counted_in: str, told: int | None) -> None:
+    looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
+    measured = uncompared(TrialObservation(1000, 60, looks, 0, 0, clock=looks), {"system": {}, "drained": True})
+    own = Dropped(kind="by its own count", sentence="", count=7, offered=60, counted_in=counted_in)
+    assert stage.repeat_of(measured.model_copy(update={"dropped": own}), 1.0).dropped == told
 
 
 def test_sentences_say_what_was_measured_and_what_was_not(tmp_path: Path) -> None:

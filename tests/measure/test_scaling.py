@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from streamgauge.bench.measurements import LONGEST, USUAL
 from streamgauge.bench.measurements.scaling import stage
 from streamgauge.bench.measurements.scaling.record import Carried, Checked, ScalingRun, need_of
 from streamgauge.bench.measurements.scaling.section import Cost, Scaling
-from streamgauge.bench.measurements.scaling.stage import carried_of, keep, record_of, sentence_of
+from streamgauge.bench.measurements.scaling.stage import _Turns, carried_of, keep, record_of, sentence_of
 from streamgauge.bench.measurements.search.record import Estimate
 from streamgauge.bench.search.parts import GIVE_UP, measure_parts, order, steps
 from streamgauge.bench.search.steps import Hold
@@ -285,6 +286,27 @@ def test_intervals_from_turns_hold_a_known_law_nine_times_in_ten() -> None:
     _, _, _, _, fitted, contention, coherency, *_ = row(LAWS[4], IN_TURNS[0], 20)
     assert int(fitted) >= 17
     assert all(float(one.rstrip(" %")) >= 75 for one in (contention, coherency))
+
+
+def test_a_process_whose_warm_up_failed_measures_no_point() -> None:
+    def window(step: Hold, **_: Any) -> Window:
+        return Window(step.process, step.purpose, step.rows, (), "it ended with 137")
+
+    stopped: list[bool] = []
+    bench: Any = SimpleNamespace(
+        running=False, continuous=False, window=window, give=lambda _: None, stop=lambda: stopped.append(True),
+        plan=SimpleNamespace(search=Search()), limits=Limits(), pause=lambda: None,
+    )  # fmt: skip
+    with _Turns(bench, 1, whole=False).visit(0.5) as measure_on:
+        measured = measure_on(Hold(1, "ladder", 1000, "", 1.0, 1.0, 1.0, 1))
+    assert (measured.invalid, measured.batches, stopped) == ("its warm-up failed: it ended with 137", (), [True])
+
+
+def test_a_demand_is_that_of_a_fresh_process_which_differs_from_the_measured_one() -> None:
+    points, parts = [*point(0.5, 45, 47), *point(1.0, 100, 104)], (0.5, 1.0)
+    carried = tuple(carried_of(points, one, parts) for one in parts)
+    run = record_of("p", Scaling(quotas=parts, demand=60.0), carried, 0.1)
+    assert run.need == need_of(60.0, carried, Refused(run.refused), None, 0.1 * math.sqrt(2))
 
 
 def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,7 +185,10 @@ def test_a_limit_is_what_this_system_may_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int | None, memory: float
 ) -> None:
     """Others hold the rest of the host's memory, and processes have limits of their own."""
-    with subprocess.Popen(["sleep", "60"]) as child:
+    shell, pipe = ["sh", "-c", "echo; read line"], subprocess.PIPE
+    with subprocess.Popen(shell, stdin=pipe, stdout=pipe) as child:
+        assert child.stdout is not None
+        child.stdout.readline()  # while it starts, it has its libraries open
         try:
             own = psutil.Process(child.pid)
             own.rlimit(psutil.RLIMIT_NOFILE, (77, 80))
@@ -199,7 +203,11 @@ def test_a_limit_is_what_this_system_may_have(
     monkeypatch.setattr("streamgauge.bench.measure.vitals.memory_limit", lambda: group)
     told = {"resident_memory": 30, "heap": 5, "heap_limit": 64, "collections": 2, **files}
     vitals = Vitals(1.0)
-    vitals(cast(Adapter, SimpleNamespace(vitals=lambda: told)), tmp_path, [cast(DriverFigures, {"state": "started"})])
+    adapter = cast(Adapter, SimpleNamespace(vitals=lambda: told))
+    soon = time.time_ns() + 8 * 10**9
+    vitals(adapter, tmp_path, [cast(DriverFigures, {"state": "started", "start_wall_ns": soon})])
+    assert not vitals.series, "nothing is offered before the start"
+    vitals(adapter, tmp_path, [cast(DriverFigures, {"state": "started", "start_wall_ns": time.time_ns()})])
     del vitals.limits["disk"]
     assert vitals.limits == {"resident_memory": memory, "heap_after_collection": 64, "open_files": 77}
     assert {name: one for name, [(_, one)] in vitals.series.items()} == {

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from streamgauge.base.errors import Outage
+from streamgauge.base.errors import Outage, UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.measure import shared_latency, turns
 from streamgauge.bench.measure.cell import ReadyCell
 from streamgauge.bench.measure.cell_run import CellRun
+from streamgauge.bench.measurements.latency import stage as latency
 from streamgauge.bench.measurements.search.record import SearchAnswer
 from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog import results
@@ -104,6 +105,27 @@ def test_a_cell_that_fails_costs_no_other_its_turn(tmp_path: Path, monkeypatch: 
     latest = log.latest("latency", **cell("good").model_dump())
     assert latest is not None
     assert latest.state == "done"
+
+
+def test_a_cell_without_a_rate_costs_the_others_of_its_process_no_latency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiments = [{"name": name, "target_percent": 0, "seed": seed} for seed, name in enumerate("ef")]
+    systems = [{"name": "a", **KNOWN}]
+    plan = PLAN | {"processes": 1, "blocks": 5, "ratio_error": 0.9}
+    bench = write_bench(tmp_path, search=plan, latency=LATENCY, systems=systems, experiments=experiments)
+    log, measured = RunLog(bench.store.run("r")), latency.run_ready
+
+    def run_ready(cell_run: CellRun, *given: Any) -> Any:
+        if cell_run.cell.experiment == "e":
+            raise UserError("e.all.a has no rate")
+        return measured(cell_run, *given)
+
+    monkeypatch.setattr(latency, "run_ready", run_ready)
+    with pytest.raises(UserError, match=r"the first: .*e\.all\.a has no rate"):
+        turns.run(bench.benchmark, bench.store, log, bench.benchmark.all_cells())
+    states = {one.experiment: log.latest("latency", **one.model_dump()) for one in bench.benchmark.all_cells()}
+    assert {name: one and one.state for name, one in states.items()} == {"e": "failed", "f": "done"}
 
 
 def test_cells_that_differ_in_their_stream_share_a_process_and_no_block_counts_twice(

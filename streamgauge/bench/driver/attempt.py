@@ -19,6 +19,8 @@ from streamgauge.records.driver import DriverStatus
 
 #: rows that a driver process offers in a second at most, whatever the rate of a closed loop
 _MOST_PER_S = 1e6
+#: reports of an answer, which is one line of at most protocol.MAX_ANSWER bytes; a report of many latencies has 8 KiB
+PAGE = 5_000
 
 
 @dataclass
@@ -120,14 +122,15 @@ class Attempt:
             "peak_memory_bytes": peak_memory_bytes,
         }
 
-    def observed(self) -> dict[str, object]:
-        """Samples, reports and slips of the whole trial."""
-        queues = self.queues
+    def observed(self, first: int = 0) -> dict[str, object]:
+        """Samples and slips of the whole trial, and a page of its reports. first: number of those before it."""
+        queues, reports = self.queues, sorted(self.reports.copy().items())
         return {
             "samples": [*queues.samples],
             "clock": [*queues.clock],
             "final": queues.final,
-            "reports": [{"epoch": epoch, "body": body} for epoch, body in sorted(self.reports.copy().items())],
+            "reports": [{"epoch": epoch, "body": body} for epoch, body in reports[first : first + PAGE]],
+            "more": len(reports) > first + PAGE,
             "refused": self.refused,
             "slip": self.slip.to_dict(),
         }

@@ -223,6 +223,10 @@ class Connection:
 
     def observe(self) -> Observed:
         observed: Observed = self._ask("observe")
+        while observed["more"]:
+            page: Observed = self._ask("observe", first=len(observed["reports"]))
+            observed["reports"] += page["reports"]
+            observed["more"] = page["more"]
         return observed
 
     # -- the wire

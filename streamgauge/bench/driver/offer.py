@@ -123,7 +123,7 @@ class Driver:
                 return {**self._status(), "reports": len(self._current().reports)}
             case requests.Observe():
                 with self._lock:
-                    return {**self._status(), **self._current().observed()}
+                    return {**self._status(), **self._current().observed(request.first)}
             case _:
                 raise Refused(
                     f"verb: found {request.verb!r}, allowed: {', '.join(v for v in requests.VERBS if v != 'serve')}"

@@ -72,7 +72,8 @@ class Queues:
         self.from_ns = 0  # nothing is offered before it, not even a backlog
         self.until_ns: int | None = None  # rows due from here on are never offered
         self.samples: list[Taken] = []  # one per micro-batch
-        self.clock: list[Taken] = []  # one per `tick`
+        self.clock: list[Taken] = []  # one for each `_each` ticks, of which it is the oldest age
+        self._ticks, self._each = 0, 1
         self.final: Taken | None = None  # at the end of the offering
 
     def hold(self, rows: int) -> None:
@@ -108,8 +109,7 @@ class Queues:
         with self._changed:
             if not self.finished:
                 self._reveal(now_ns)
-                self.clock = _kept(self.clock)
-                self.clock.append(self._look(now_ns))
+                self._watch(self._look(now_ns))
 
     def append(self, partition: int, batch: pa.RecordBatch, offered_wall: Ints) -> None:
         with self._changed:
@@ -280,6 +280,16 @@ class Queues:
             return
         self.samples = _kept(self.samples)
         self.samples.append(self._look(now_ns))
+
+    def _watch(self, look: Taken) -> None:
+        """Keeps samples that stand for equally many looks each, as a trend of theirs would else be that of peaks."""
+        if self._ticks % self._each == 0 and len(self.clock) >= MAX_SAMPLES:
+            self.clock, self._each = _kept(self.clock), 2 * self._each
+        if self._ticks % self._each == 0:
+            self.clock.append(look)
+        else:
+            self.clock[-1] = max(self.clock[-1], look, key=lambda sample: sample.age_s)
+        self._ticks += 1
 
 
 def _kept(samples: list[Taken]) -> list[Taken]:

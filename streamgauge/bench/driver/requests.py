@@ -179,7 +179,8 @@ class Stop(Request): ...
 class Status(Request): ...
 
 
-class Observe(Request): ...
+class Observe(Request):
+    first: Whole = Field(0, description="number of the reports, in the order of their epochs, that are there already")
 
 
 _OF: dict[str, type[Request]] = {

@@ -239,15 +239,16 @@ class ReadyCell:
 
     def paced(self, rate: float, turns: Sequence[int], seconds: float, *, token: int) -> TrialRun:
         """Offers the streams of these cells, by number, in turns to one query; nothing checks its rows."""
-        if self._system is None or self._cold:
-            self._warmed(token)
+        cold = self._warmed(token) if self._system is None or self._cold else None
         self.end_loop()
         loop = self._made(PacedLoop, token, rate)
         self._pin()
         try:
             for number in turns:
                 loop.turn(number, seconds)
-            return loop.close()
+            run = loop.close()
+            observation = dataclasses.replace(run.observation, invalid=run.observation.invalid or cold)
+            return dataclasses.replace(run, observation=observation)
         finally:
             self._over()
 

@@ -74,12 +74,18 @@ def _turn(run_log: RunLog, group: Sequence[CellRun], number: int, token: int) ->
                 return
             for one, outcome, answer in zip(group, outcomes, answers, strict=True):
                 outcome |= search.facts(search.publish(one, answer))
+        problems: list[UserError] = []
         for one in group:
-            with run_log.stage("latency", one.cell.model_dump()) as outcome:
-                if one is first and len(group) > 1 and benchmark.latency.blocks:
-                    outcome |= shared_latency.measure(bench, group, token)
-                bench.turn_to(one.cell)
-                outcome |= latency.facts(latency.run_ready(one, bench, token))
+            try:
+                with run_log.stage("latency", one.cell.model_dump()) as outcome:
+                    if one is first and len(group) > 1 and benchmark.latency.blocks:
+                        outcome |= shared_latency.measure(bench, group, token)
+                    bench.turn_to(one.cell)
+                    outcome |= latency.facts(latency.run_ready(one, bench, token))
+            except UserError as problem:  # it may have no rate; the others have theirs
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
 
 def _is_due(run_log: RunLog, cell_run: CellRun, number: int) -> bool:

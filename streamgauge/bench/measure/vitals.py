@@ -31,17 +31,19 @@ class Vitals:
     """
 
     def __init__(self, every_s: float) -> None:
-        self._every_s, self._begun, self._next = every_s, 0.0, 0.0
+        self._every_s, self._next = every_s, 0.0
         self.series: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         self.limits: dict[str, float] = {}
 
     def __call__(self, system: Adapter, work: Path, drivers: Sequence[DriverFigures]) -> None:
         """Takes a sample if it is time. work: what the system writes is below it."""
-        states = {driver["state"] for driver in drivers}
-        now = time.monotonic()
+        states, now = {driver["state"] for driver in drivers}, time.monotonic()
         if states != {"started"} or now < self._next:
             return
-        self._begun, self._next = self._begun or now, now + self._every_s
+        at_s = (time.time_ns() - min(driver["start_wall_ns"] for driver in drivers)) / 1e9
+        if at_s < 0:  # the start is planned, and nothing is offered before it
+            return
+        self._next = now + self._every_s
         vitals = {**system.vitals(), "disk": disk_bytes(work)}
         if not self.limits:
             self.limits = {
@@ -54,7 +56,7 @@ class Vitals:
             if (most := vitals.pop(limit, None)) is not None:
                 self.limits[name] = most
         for name, value in vitals.items():
-            self.series[name].append((now - self._begun, value))
+            self.series[name].append((at_s, value))
 
 
 def disk_bytes(folder: Path) -> int:

@@ -123,7 +123,8 @@ def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
     caught = caught_up(looks(seen.samples), looks(seen.clock), bound_s, STAYS_S)
     failure = measured.failure or (UNENDED if measured.is_unended and caught.live_s is not None else "")
     caught = CaughtUp(None, None) if failure else caught
-    late = check.get("late_events") if check else None
+    own = measured.dropped if measured.dropped and measured.dropped.counted_in == "events" else None
+    late = check.get("late_events") if check and not measured.dropped else None
     return Repeat(
         valid=seen.invalid is None and not (failure or seen.uncommitted),
         failed=bool(failure),
@@ -132,7 +133,7 @@ def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
         taken_per_s=caught.taken_per_s,
         offered=seen.offered,
         correct=measured.correct,
-        dropped=measured.dropped.count if measured.dropped else late,
+        dropped=own.count if own else late,
         ages=kept_points([one.at_s for one in seen.clock], [one.age_s for one in seen.clock]),
     )
 

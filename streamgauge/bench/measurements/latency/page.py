@@ -88,7 +88,7 @@ def _by_percentile(runs: list[LatencyRun]) -> Chart:
             if latency is run.event_latency:
                 traces.append(
                     line(
-                        load_of(run) + ("" if run.is_sound else f" ({_validity(run).text})"),
+                        _name(run),
                         list(quantiles), list(quantiles.values()), nth, mode="lines+markers",
                         marker={"symbol": SYMBOLS[nth % len(SYMBOLS)], "size": 8}, opacity=1 if run.is_sound else 0.45,
                     )
@@ -102,11 +102,15 @@ def _by_percentile(runs: list[LatencyRun]) -> Chart:
     )
 
 
+def _name(run: LatencyRun) -> str:
+    return load_of(run) + ("" if run.is_sound else f" ({_validity(run).text})")
+
+
 def _latency_over_time(runs: list[LatencyRun]) -> Chart:
     traces: list[Trace] = []
     rows: list[list[Cell]] = []
     for nth, run in enumerate(runs):
-        name, points = load_of(run), thinned(run.over_time)
+        name, points = _name(run), thinned(run.over_time)
         for column, percentile in ((1, "p50"), (2, "p99")):
             style = {"dash": DASHES[2 - column], "color": PALETTE[nth % len(PALETTE)]}
             more: Trace = {"legendgroup": name, "showlegend": percentile == "p99"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -112,7 +113,8 @@ class _Turns:
         def window(step: Hold) -> Window:
             if not self.bench.running:
                 self.bench.give(None)
-            _warm_up(self.bench, self.token)
+            if cold := _warm_up(self.bench, self.token):
+                return Window(step.process, step.purpose, step.rows, (), cold)
             if not self.bench.continuous:
                 self.bench.pause()  # no batch is of two parts
             self.bench.give(Share(cpus, self.whole))
@@ -147,7 +149,8 @@ class _Afresh:
         with self._started(value) as bench:
 
             def window(step: Hold) -> Window:
-                _warm_up(bench, self.token)
+                if cold := _warm_up(bench, self.token):
+                    return Window(step.process, step.purpose, step.rows, (), cold)
                 return bench.window(step, token=self.token)
 
             yield window
@@ -158,10 +161,16 @@ class _Afresh:
             return bench.trial(rate, CHECK_S, token=self.token)
 
 
-def _warm_up(bench: ReadyCell, token: int) -> None:
-    """Warms up a process that is fresh, whose query goes on then."""
-    if not bench.running:
-        warm_up(bench.plan.search, bench.limits, partial(bench.window, token=token))
+def _warm_up(bench: ReadyCell, token: int) -> str | None:
+    """Warms up a process that is fresh, whose query goes on then. Returns why it is cold, or None."""
+    if bench.running:
+        return None
+    windows = warm_up(bench.plan.search, bench.limits, partial(bench.window, token=token))
+    cold = windows[-1].invalid if windows else None
+    if cold is None:
+        return None
+    bench.stop()  # the next window warms up another one
+    return f"its warm-up failed: {cold}"
 
 
 def _measured(
@@ -243,10 +252,12 @@ def carried_of(points: Sequence[Point], cpus: float, parts: Sequence[float], set
 
 
 def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: float) -> ScalingRun:
-    """The record of what these parts carry. differ: part by which fresh processes differ from the measured one."""
+    """The record of what these parts carry. differ: part by which a process differs from the middle of all."""
     points = tuple(carried)
     law = law_of(points, section.setting or "")
     core_hour = None if section.cost is None else section.cost.core_hour
+    # the measured process is one draw, too, and a fresh one another; the blocks of a setting are fresh ones
+    apart = differ if section.setting else math.sqrt(2) * differ
     return ScalingRun(
         plan=plan,
         kind="setting" if section.setting else "quotas" if section.cores is None else "cores",
@@ -255,7 +266,7 @@ def record_of(plan: str, section: Scaling, carried: Sequence[Carried], differ: f
         points=points,
         law=Scalability.of(law, section.parts) if isinstance(law, Law) else None,
         refused=law.reason if isinstance(law, Refused) else "",
-        need=None if section.demand is None else need_of(section.demand, points, law, core_hour, differ),
+        need=None if section.demand is None else need_of(section.demand, points, law, core_hour, apart),
         differ=differ,
         core_hour=core_hour,
     )

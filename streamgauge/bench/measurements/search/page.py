@@ -45,7 +45,7 @@ def _figures(record: CellRecord) -> Tiles:
         "one process": "events/s, of the fit of one process: without the spread between processes",
         "": "no interval can be given",
     }
-    whole = f"events/s, of {record.interval_of}: what a fresh process of this system carries on this machine"
+    whole = f"events/s, of {record.interval_of}: the mean of all fresh processes of this system on this machine"
     tiles = [
         ("sustainable rate", number(record.rate), f"{'events/s. ' if record.rate else ''}{claim.sentence}"),
         ("90\u202f% interval", between(record.interval).replace("\u2060", ""), covers.get(record.interval_of, whole)),
