@@ -95,8 +95,8 @@ def test_a_job_drops_what_its_stream_time_has_overtaken_and_nothing_else(
 ) -> None:
     dropped = list[int]()
 
-    def counting(rows: pa.Table, rules: Rules) -> pa.Table:
-        kept = without_lost(rows, rules)
+    def counting(rows: pa.Table, rules: Rules, key: str | None) -> pa.Table:
+        kept = without_lost(rows, rules, key)
         dropped.append(rows.num_rows - kept.num_rows)
         return kept
 

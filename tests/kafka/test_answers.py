@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from streamgauge.base.errors import UserError
 from streamgauge.bench.engines.job.job_system import JobSystem
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.oracle.own_sql import PARTITION
-from streamgauge.bench.publish.answers import Output, Topic, without_lost
+from streamgauge.bench.publish.answers import Output, Topic, finite, without_lost
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.rules import Rules
 from streamgauge.streams.kafka.clients import Access
@@ -25,12 +26,12 @@ from tests.kafka.test_settings import WALLS
 US = 1000  # µs of a millisecond
 
 
-def rules(window_ms: int, grace_ms: int, slide_ms: int | None = None) -> Rules:
+def rules(window_ms: int, grace_ms: int, slide_ms: int | None = None, query: str = "windowed_aggregation") -> Rules:
     """Rules that a job of that grace declares for a workload of that window."""
     answer = {"sql": f"select seq, {WALLS}", "grace": f"{grace_ms}ms"}
     about = {"name": "mine", "engine": "job", "bootstrap": "127.0.0.1:9092", "command": ["job"], "answer": answer}
     slide_us = None if slide_ms is None else slide_ms * US
-    spec = Spec("windowed_aggregation", window_us=window_ms * US, slide_us=slide_us)
+    spec = Spec(query, window_us=window_ms * US, slide_us=slide_us)
     return JobSystem(JobSettings.model_validate(about), Path()).rules(spec)
 
 
@@ -64,9 +65,21 @@ def test_a_partition_s_own_stream_time_decides_which_events_a_window_takes(
     assert list(found) == in_time(events, window_ms, grace_ms)
 
 
-def test_overlapping_windows_have_no_such_rule() -> None:
-    with pytest.raises(UserError, match=r"^systems.mine.answer.grace: found a workload whose windows overlap"):
-        rules(10, 5, slide_ms=5)
+def test_overlapping_windows_and_sessions_have_no_such_rule() -> None:
+    for query, slide_ms in (("windowed_aggregation", 5), ("custom_windows", None), ("sessions", None)):
+        with pytest.raises(UserError, match=r"^systems.mine.answer.grace: found a workload whose windows overlap"):
+            rules(10, 5, slide_ms=slide_ms, query=query)
+
+
+def test_a_record_without_a_key_moves_no_stream_time() -> None:
+    seconds = pa.array([1_000_000, 60_000_000, 2_000_000], pa.timestamp("us", "UTC"))
+    rows = pa.table({PARTITION: pa.array([0, 0, 0], pa.int64()), "event_ts": seconds, "k": ["a", None, "a"]})
+    assert [without_lost(rows, rules(10_000, 1_000), key).num_rows for key in (None, "k")] == [2, 3]
+
+
+def test_rows_have_null_where_json_has_no_number() -> None:
+    rows = pa.table({"v": pa.array([1.5, math.nan, None, math.inf]), "n": [1, 2, 3, 4]})
+    assert finite(rows).to_pydict() == {"v": [1.5, None, None, None], "n": [1, 2, 3, 4]}
 
 
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(min_size=1))))

@@ -97,13 +97,38 @@ def test_what_the_sentinel_answers_does_not_count(made: list[Answers]) -> None:
         ),
         (
             [A, {"key": "b", "n": "x"}],
-            "output wrong: 2 rows, 2 expected; 1 with other values, such as: expected key=b n=1, found key=b n=null",
+            "output wrong: 2 rows, 2 expected; 1 with other values, such as: expected key=b n=1, found key=b n=null "
+            "(n is x)",
+        ),
+        (
+            [A, {"key": "b", "n": 1.4}],
+            "output wrong: 2 rows, 2 expected; 1 with other values, such as: expected key=b n=1, found key=b n=null "
+            "(n is 1.4)",
         ),
     ],
-    ids=["missing", "in excess", "another value", "another type"],
+    ids=["missing", "in excess", "another value", "another type", "a value that the type would round"],
 )
 def test_wrong_answers_are_told_with_an_example(made: list[Answers], given: list[object], wrong: str) -> None:
     assert answers(made, *given, events=ORDERED).compare(SQL, ["key"], None)[0].wrong == wrong
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "is_right"),
+    [
+        ("3::bigint", 3, True), ("3::bigint", "3", True), ("3::bigint", 3.0, True), ("3::bigint", 2.6, False),
+        ("3::integer", "3.49", False), ("null::bigint", None, True), ("null::bigint", "garbage", False),
+        ("date '2013-01-01'", "2013-01-01", True), ("date '2013-01-01'", "2013-01-01T17:00:00", False),
+        ("null::timestamp", 1357016400000, False), ("6.25::decimal(10, 2)", 6.2549, True), ("0.5", 0.5, True),
+        ("sum(x) from (values (0.1::double), (0.2), (0.3)) t(x)", 0.6, False),
+        ("sum(x)::decimal(18, 3) from (values (0.1::double), (0.2), (0.3)) t(x)", 0.6, True),
+    ],
+)  # fmt: skip
+def test_a_value_is_that_of_the_column_s_type_and_no_other_that_it_would_be_rounded_to(
+    made: list[Answers], asked: str, given: object, is_right: bool
+) -> None:
+    sql = f"select *, 110::bigint as event_wall, 120::bigint as offered_wall from (select {asked}) t(v)"
+    found, _ = answers(made, {"v": given}, events=ORDERED).compare(sql, [], None)
+    assert (found.wrong is None) is is_right
 
 
 #: windows of ten seconds, each with two keys; the third window has a late event of the second one

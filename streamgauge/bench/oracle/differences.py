@@ -26,6 +26,8 @@ CAUSES: dict[Cause, str] = {
     "last": "they are the last ones: the sentinel did not close the job's last windows, so the job ignores it or its "
     "time; the key sentinel sets its values",
 }
+#: a column of the job's answers: what they have that is no value of its column's type
+ODD = "streamgauge_odd"
 _SHOWN = 120
 
 
@@ -62,10 +64,12 @@ class Comparison:
 
     def __init__(self, base: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], key: Sequence[str]) -> None:
         self._base, self._kinds, self._key = base, kinds, key
-        lacks, has = _without("expected", "firsts", kinds), _without("firsts", "expected", kinds)
+        same = _same("e", "a", kinds)
+        lacks = f"from expected e where not exists (from firsts a where {same} and a.{ODD} is null)"
+        has = f"from firsts e where e.{ODD} is not null or not exists (from expected a where {same})"
         base.execute(f"create or replace table lacks as {lacks}")
         base.execute(f"create or replace table has as {has}")
-        expected, actual = _shown("e", kinds), _shown("a", kinds)
+        expected, actual = _shown("e", kinds), f"{_shown('a', kinds)} || coalesce(a.{ODD}, '')"
         before = (
             "coalesce(e.offered_wall <= (select offered_wall from marks), "
             "a.appended < (select min(offered_wall) from offered where not streamgauge_earlier))"
@@ -149,10 +153,6 @@ class Comparison:
     def _is(self, sql: str) -> bool:
         row = self._base.execute(sql).fetchone()
         return bool(row and row[0])
-
-
-def _without(table: str, other: str, names: Mapping[str, str]) -> str:
-    return f"from {table} e where not exists (from {other} a where {_same('e', 'a', names)})"
 
 
 def _same(one: str, other: str, names: Sequence[str] | Mapping[str, str]) -> str:

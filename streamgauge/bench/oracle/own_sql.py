@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
-from streamgauge.bench.oracle.differences import Comparison, Differences
+from streamgauge.bench.oracle.differences import ODD, Comparison, Differences
 from streamgauge.bench.oracle.locked import limited, literal, locked, quoted
 
 WALLS = ("event_wall", "offered_wall")
@@ -38,6 +38,12 @@ OFFERED = (
     "0::bigint as event_wall",
     "0::bigint as offered_wall",
 )
+#: types to which DuckDB rounds a number, and a type that keeps all of it
+_ROUNDED = {
+    **{f"{sign}{size}INT": "double" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")},
+    **dict.fromkeys(("INTEGER", "UINTEGER"), "double"),
+    "DATE": "timestamp",
+}
 _SQL_TYPES = {"string": "varchar", "int64": "bigint", "float64": "double"}  # DuckDB's names, for declared columns
 
 
@@ -155,16 +161,22 @@ class Answers:
         # what the sentinel alone answers is none of the stream's answers
         self._base.execute(f"{plain} where sentinel")
         self._asked(sql, "of_sentinel")
-        cast = ", ".join(f"try_cast({_at(name)} as {columns[name]}) as {quoted(name)}" for name in names)
+        values = {name: _value(name, columns[name]) for name in names}
+        cast = ", ".join(f"{value} as {quoted(name)}" for name, value in values.items())
+        odd = ", ".join(
+            f"case when {value} is null then {literal(f' ({name} is ')} || {_at(name)} || ')' end"
+            for name, value in values.items()
+        )
         same = " and ".join(f"e.{quoted(name)} is not distinct from a.{quoted(name)}" for name in key)
-        self._base.execute(f"create table typed as select {cast}, appended from raw")
+        self._base.execute(f"create table typed as select {cast}, coalesce({odd}) as {ODD}, appended from raw")
         self._base.execute(
             f"create table mine as from typed a where exists (from expected e where {same})"
             f" or not exists (from of_sentinel e where {same})"
         )
         every = ", ".join(map(quoted, names))
         self._base.execute(
-            f"create table firsts as from mine qualify row_number() over (partition by {every} order by appended) = 1"
+            "create table firsts as from mine "
+            f"qualify row_number() over (partition by {every}, {ODD} order by appended) = 1"
         )
         outcome.answers = self._count("from mine")
         outcome.expected_rows = self._count("from expected")
@@ -244,6 +256,12 @@ class Answers:
     @staticmethod
     def _of(table: str, names: Sequence[str]) -> str:
         return ", ".join(f"{table}.{quoted(name)}" for name in names)
+
+
+def _value(name: str, kind: str) -> str:
+    """An answer's column as that type; null for a text that is none, or that the type would round or cut."""
+    value, whole = f"try_cast({_at(name)} as {kind})", _ROUNDED.get(kind)
+    return value if whole is None else f"case when try_cast({_at(name)} as {whole}) = {value}::{whole} then {value} end"
 
 
 def _at(name: str) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from streamgauge.base.arrow import Ints, bools, int64s, ints, replaced
+from streamgauge.base.arrow import Ints, bools, flags, int64s, ints, replaced
 from streamgauge.base.errors import UserError
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.driver.client import Connection
@@ -153,12 +154,25 @@ def _offered(folder: Path, queues: int) -> pa.Table:
     )
 
 
-def without_lost(rows: pa.Table, rules: Rules) -> pa.Table:
-    """The offered rows without those that the job drops by these rules, for which each partition has its own time."""
+def finite(rows: pa.Table) -> pa.Table:
+    """The rows as a job has them by JSON, which knows neither NaN nor infinity: null stands for both."""
+    floats = {one.name: rows.column(one.name) for one in rows.schema if pa.types.is_floating(one.type)}
+    nothing = {name: pa.scalar(None, column.type) for name, column in floats.items()}
+    return replaced(
+        rows, {name: pc.if_else(pc.is_finite(column), column, nothing[name]) for name, column in floats.items()}
+    )
+
+
+def without_lost(rows: pa.Table, rules: Rules, key: str | None = None) -> pa.Table:
+    """The offered rows without those that the job drops by these rules, for which each partition has its own time.
+
+    key: the column of the records' keys; a record without one moves no time.
+    """
     partition, event_us = (ints(rows.column(name).combine_chunks()) for name in (PARTITION, "event_ts"))
     lost = np.zeros(rows.num_rows, bool)
+    keyed = np.ones(rows.num_rows, bool) if key is None else flags(rows.column(key).is_valid().combine_chunks())
     for number in np.unique(partition):
-        own = np.flatnonzero(partition == number)
+        own = np.flatnonzero((partition == number) & keyed)
         lost[own] = LossCount(rules).add(event_us[own], event_us[own])
     return rows.filter(bools(~lost))
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -153,7 +154,8 @@ class Publisher:
                 next_line = time.monotonic() + TELL_S
                 print(json.dumps({"published": self._counts, "filled": bool(self._filled_ns)}), flush=True)
                 if self._task.clock is not None:
-                    self._producer.produce(self._task.clock, b"", on_delivery=self._reported(None))
+                    with suppress(BufferError):  # the queue is full, and the next line comes soon
+                        self._producer.produce(self._task.clock, b"", on_delivery=self._reported(None))
         self._stop.set()
         for thread in threads:
             thread.join(1.0)

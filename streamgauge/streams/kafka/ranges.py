@@ -52,8 +52,18 @@ def pinned(topic: Topic) -> Pinned:
         if total == 0:
             raise no_record(topic)
         if topic.most_events is not None and total > topic.most_events:
-            edges = {n: (low, low + (high - low) * topic.most_events // total) for n, (low, high) in edges.items()}
+            edges = _first(edges, topic.most_events, total)
         return Pinned(topic_id=there.id, ranges=edges, appended=_appended(topic, edges, reader))
+
+
+def _first(edges: dict[int, tuple[int, int]], most: int, total: int) -> dict[int, tuple[int, int]]:
+    """The first part of each partition, so many offsets in all. total: of the edges."""
+    parts, before = dict[int, tuple[int, int]](), 0
+    for number, (low, high) in edges.items():
+        after = before + high - low
+        parts[number] = low, low + after * most // total - before * most // total
+        before = after
+    return parts
 
 
 def described(topic: Topic) -> Description:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,6 @@ from streamgauge.descriptions.source import Source
 from streamgauge.descriptions.topic import HEADER, PARTITION, Pinned, Topic
 from streamgauge.records.topic import TopicRange
 from streamgauge.streams.kafka import ranges
-from streamgauge.streams.kafka.encoded import on_one_line
 from streamgauge.streams.kafka.ranges import Span
 from streamgauge.streams.kafka.values import Decoder, decoder_of
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 #: offsets that a task reads at a time, and that need not be read again after a kill
 SPAN_OFFSETS = 250_000
 TOMBSTONE = "tombstone"
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 #: kind of a record's time, as confluent_kafka has it
 _CREATE_TIME = 1
 #: in a run's folder: the range that its first stage has fixed
@@ -210,7 +211,7 @@ def _column(name: str, messages: list[Message], offsets: Ints, topic: Topic) -> 
 
 
 def _text(value: bytes | str | None) -> bytes:
-    """A key or header as a field of text: bytes that are no UTF-8 as hexadecimal digits."""
+    """A key or header as a field of text: bytes that are no text of one line as hexadecimal digits."""
     if value is None:
         return b""
     data = value.encode() if isinstance(value, str) else value
@@ -218,4 +219,4 @@ def _text(value: bytes | str | None) -> bytes:
         data.decode()
     except UnicodeDecodeError:
         return data.hex().encode()
-    return on_one_line(data)
+    return data.hex().encode() if _CONTROL.search(data) else data

@@ -12,9 +12,9 @@ from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.engines.job.life import JobFigures, Trial
 from streamgauge.bench.engines.job.settings import JobAnswer, JobSettings
-from streamgauge.bench.publish.answers import Topic, offered, report, without_lost
+from streamgauge.bench.publish.answers import Topic, finite, offered, report, without_lost
 from streamgauge.bench.publish.publisher import LinkFigures
-from streamgauge.bench.workloads import Spec
+from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import EngineRules, Pace, Rules
 from streamgauge.records.trial import Compared
 from streamgauge.streams.kafka.values import Decoder
@@ -47,8 +47,10 @@ def compared(
         )
     values = _objects([value or b"" for value in topic.values], wanted.format, decoder)
     rows = offered(trial.rows, trial.setup.queues, trial.job.trials)
+    if "json" in trial.job.form.values:
+        rows = finite(rows)
     if rules is not None:
-        rows = without_lost(rows, rules)
+        rows = without_lost(rows, rules, trial.job.system.key)
     with one_line_errors(), closing(Answers(values, topic.appended_ns, rows)) as answers:
         check = OwnCheck(answers=len(topic.values), unchecked="there is no answer.sql")
         if garbage := answers.garbage():
@@ -77,9 +79,11 @@ def late_rules(system: JobSettings, spec: Spec) -> Rules:
     """
     lateness, grace = system.answer.lateness, system.answer.grace
     if grace is not None:
-        if spec.slide_us is not None:
+        query = find(spec.query)
+        if spec.slide_us is not None or query.spans > 1 or query.streams > 1 or query.late == "session":
             raise UserError(
-                f"systems.{system.name}.answer.grace: found a workload whose windows overlap, allowed: tumbling ones"
+                f"systems.{system.name}.answer.grace: found a workload whose windows overlap, or are sessions or a "
+                "join's, allowed: tumbling ones"
             )
         return replace(STREAMS_RULES, operators=spec.operators("window"), delay_us=grace.ps // PS["us"])
     if lateness is None:

@@ -14,7 +14,7 @@ from streamgauge.base.histogram import Histogram
 from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError, of_each
 from streamgauge.bench.driver.observed import summary
-from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup
+from streamgauge.bench.driver.system import Capabilities, Fault, NotStruck, TrialSetup
 from streamgauge.bench.engines.job.comparing import STREAMS, compared, late_rules
 from streamgauge.bench.engines.job.following import Follower
 from streamgauge.bench.engines.job.life import Job, JobFigures, Trial, mend_left
@@ -104,7 +104,7 @@ class JobSystem(InSession):
             mend_left(self._system, self._logs)  # nothing is measured behind a network that is still cut
             self._trial = self._begin(setup)
         except UserError as problem:
-            self.failure = f"the job did not begin: {problem}"
+            self.failure = self._access.masked(f"the job did not begin: {problem}")
             self._end()
 
     @property
@@ -176,7 +176,10 @@ class JobSystem(InSession):
     def strike(self, fault: Fault) -> None:
         """Brings the fault about as the settings declare; a kill also kills all processes of the command."""
         if self._job is not None:
-            self._job.strike(fault)
+            try:
+                self._job.strike(fault)
+            except NotStruck as problem:  # it has what a command printed
+                raise NotStruck(self._access.masked(str(problem))) from None
 
     def rescale(self) -> None:
         self.strike("rescale")
@@ -303,12 +306,13 @@ class JobSystem(InSession):
         slip = Histogram.from_dict(link.pop("slip")) if "slip" in link else Histogram()
         link["starved_share"] = round(trial.follower.starving.share, 4)
         self._trial, unjudged = None, self.failure is not None or not self.link_is_checked
+        reason = None if unjudged else trial.invalid(link, nothing)
         return {
             "cpu_seconds": cpu_seconds,
             "rss_bytes": rss_bytes,
             "link": link,
             "link_slip_ns": summary(slip),
-            "invalid": None if unjudged else trial.invalid(link, nothing),
+            "invalid": reason and self._access.masked(reason),
             "log": str(trial.job.command.log),
         }
 

@@ -17,6 +17,9 @@ from streamgauge.streams.kafka.clients import Topics
 from streamgauge.streams.kafka.records import Form
 from streamgauge.streams.kafka.registry import Registry
 
+#: how the names of our own topics and groups begin, and how those end that Kafka Streams makes
+OURS, _STREAMS = "streamgauge-", ("-changelog", "-repartition")
+
 
 class OwnTopics:
     """Makes and removes topics. file: takes their names. registry: has their schemas. Methods raise UserError."""
@@ -27,7 +30,9 @@ class OwnTopics:
         #: by application id, the topics of such a name that were there before the job
         self._before: dict[str, list[str]] = {}
         with suppress(OSError, ValueError, TypeError):
-            self._made, self._before = json.loads(file.read_text())
+            self._made, before = json.loads(file.read_text())
+            # beside a group of the user's own name, others may have made topics since
+            self._before = {name: topics for name, topics in before.items() if name.startswith(OURS)}
 
     def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:
         """Makes a topic, which `remove` removes; by_event: its records may bear any time since 1970."""
@@ -49,7 +54,8 @@ class OwnTopics:
         with suppress(UserError):
             there = self._topics.names()
             for application, before in (dict.fromkeys(groups, ()) | self._before).items():
-                names |= {name for name in there - set(before) if name.startswith(f"{application}-")}
+                new = {name for name in there - set(before) if name.startswith(f"{application}-")}
+                names |= new if application.startswith(OURS) else {name for name in new if name.endswith(_STREAMS)}
         if self._registry is not None:
             self._registry.remove([f"{name}-{part}" for name in names for part in ("key", "value")])
         if self._topics.remove(names, groups):

@@ -27,7 +27,7 @@ from streamgauge.streams.kafka.records import Form
 
 #: programs that start a script here, and what it looks like; others, such as docker or ssh, may have it elsewhere
 _STARTS_SCRIPTS = re.compile(r"(python|pypy)[\d.]*|java|sh|bash|spark-submit|flink")
-_SCRIPT = re.compile(r"[^-{}:,\s][^{}:,\s]*\.(py|jar|java|sh)")
+_SCRIPT = re.compile(r"[^-{}:,=\s][^{}:,=\s]*\.(py|jar|java|sh)")
 _OF_KIND = {"string": str, "int64": int, "float64": int | float}
 _SENTINEL = {"ticks": 0, "s": 0, "ms": 0, "us": 0, "ns": 0}
 
