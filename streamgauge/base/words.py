@@ -25,3 +25,8 @@ def first_of(names: Sequence[str]) -> str:
     """Names in few words, such as "a, b" or "a, b, c and 5 more"."""
     rest = len(names) - FEW
     return ", ".join(names) if rest <= 1 else f"{', '.join(names[:FEW])} and {rest} more"
+
+
+def shown(value: float) -> str:
+    """The value with six digits, and with all digits of a larger whole part."""
+    return f"{value:,.6g}" if abs(value) < 999_999.5 else f"{value:,.0f}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from streamgauge.base.environment import Environment, Machine, Software
+from streamgauge.base.words import shown
 from streamgauge.records.answers import AnswerLine
 from streamgauge.records.claim import with_mark
 from streamgauge.records.record import Line, Part, Record
@@ -40,6 +41,7 @@ class Repetition(Line):
     compared: bool = True
     ladder: bool = False  # True: its value is the rate of its ladder; False: figures at the fixed rate
     claim: str = ""  # of a ladder's rate: proven, estimated …
+    bounds: tuple[str, ...] = ()  # metrics whose figures are the least that they can be
 
     @property
     def is_sound(self) -> bool:
@@ -48,7 +50,8 @@ class Repetition(Line):
     @property
     def text(self) -> str:
         """The figures in one line, with an outcome that leaves some out, or why they do not count."""
-        figures = [f"{with_mark(metric, self.claim)} {value:.4g}" for metric, value in self.values.items()]
+        marks = {metric: "at least" if metric in self.bounds else self.claim for metric in self.values}
+        figures = [f"{with_mark(metric, marks[metric])} {value:.4g}" for metric, value in self.values.items()]
         outcome = [] if self.outcome == "sustainable" else [self.outcome]
         return self.wrong or self.void or "  ".join(figures + outcome)
 
@@ -109,7 +112,8 @@ class Beside(Part):
     def shown(one: Spread | None) -> str:
         if one is None:
             return "—"
-        return f"{one.value:,.6g}" + (f" ({one.low:,.6g} to {one.high:,.6g})" if one.interval else "")
+        between = " to ".join(map(shown, one.interval or ()))
+        return shown(one.value) + (f" ({between})" if between else "")
 
 
 class Checked(Record):

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import with_config
 
 from streamgauge.base.environment import Machine, Software, environment
+from streamgauge.base.words import shown
 from streamgauge.records.claim import mark_of
 from streamgauge.records.record import VERSION, WITH_CONSTANTS
 
@@ -50,5 +51,5 @@ class Result:
         void = "" if self.valid else f"  void: {self.reason}"
         if self.value is None:
             return f"—{void or f'  {self.reason}'}".rstrip()
-        between = "" if self.low is None or self.high is None else f" ({self.low:,.6g} to {self.high:,.6g})"
-        return f"{mark_of(self.claim)} {self.value:,.6g} {self.unit}{between}{void}".lstrip()
+        between = "" if self.low is None or self.high is None else f" ({shown(self.low)} to {shown(self.high)})"
+        return f"{mark_of(self.claim)} {shown(self.value)} {self.unit}{between}{void}".lstrip()

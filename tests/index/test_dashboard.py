@@ -174,6 +174,8 @@ def test_a_series_with_a_zero_and_one_too_short_are_not_judged_and_say_why(tmp_p
     page = (tmp_path / "page.html").read_text()
     assert "a value is zero or below: no ratio can be formed" in page
     assert "1 value: at least 8 are needed to detect a change" in page
+    assert 'class="verdict plain"' in page
+    assert "No series could be judged; each row says why" in page
 
 
 def test_an_empty_index_is_a_page_too(tmp_path: Path) -> None:

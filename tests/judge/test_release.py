@@ -105,6 +105,15 @@ def test_noise_as_large_as_the_tolerance_is_inconclusive_and_never_a_pass() -> N
     assert all((one.noise_floor or 0) > one.tolerance for one in found)
 
 
+def test_a_candidate_that_patience_has_ended_took_longer_and_cannot_pass() -> None:
+    found = series(rounds(bounds=(P50,)), TOLERANCE)
+    why = "4 of the candidate's 4 ended by their patience, so they took longer"
+    assert [(one.state, one.reason == why) for one in found] == [("open", True), ("passed", False)]
+    slow = series(rounds(1.3, bounds=(CPU,)), TOLERANCE)
+    assert [one.state for one in slow] == ["passed", "failed"], "what is slower at least is slower"
+    assert repetition("candidate", 1, {CPU: 40.0}, bounds=(CPU,)).text == f"{CPU} (at least) 40"
+
+
 def test_too_few_sound_repetitions_are_inconclusive() -> None:
     void = series(rounds(void="the driver limited this trial"), TOLERANCE)
     assert {one.state for one in void} == {"open"}

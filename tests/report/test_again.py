@@ -43,6 +43,15 @@ def test_the_figures_stand_beside_those_of_the_newest_run_before(tmp_path: Path)
     assert isinstance(part.blocks[0], Hole)
 
 
+def test_a_figure_in_doubt_says_so_beside_the_other(tmp_path: Path) -> None:
+    made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "artifacts")
+    recorded(store, "before", 80.0, claim="estimated")
+    recorded(store, "now", 100.0, claim="at least")
+    [table] = again.section(Records(made, store, "now")).parts[0].blocks
+    assert isinstance(table, Table)
+    assert [plain(cell) for cell in table.rows[0]][2::2] == ["estimated 80\u00a0ms", "at least 100\u00a0ms"]
+
+
 def test_a_run_can_be_repeated_from_its_page(tmp_path: Path) -> None:
     made, store = benchmark(tmp_path / "source.csv", **CELLS), Store(tmp_path / "artifacts")
     page = build(made, store, "now")

@@ -31,9 +31,16 @@ def test_a_table_as_markdown_aligns_numbers() -> None:
 
 def test_a_table_as_latex_escapes_what_tex_reads() -> None:
     assert bundle.as_latex(TABLE).splitlines() == [
-        r"\begin{tabular}{lr}", r"\toprule", r"cell \& system & rate \\", r"\midrule", r"a\_b | 20 \% & 1\,234 \\",
-        r"5 $\le$ x & $-$2.5 \\", r"none & --- \\", r"\bottomrule", r"\end{tabular}",
+        r"\begin{tabular}{lr}", r"\toprule", r"cell \& system & rate \\", r"\midrule",
+        r"a\_b \textbar{} 20 \% & 1\,234 \\", r"5 $\le$ x & $-$2.5 \\", r"none & --- \\",
+        r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
+
+
+def test_signs_that_tex_s_fonts_lack_and_invisible_ones_are_written_or_left_out() -> None:
+    table = Table(["idle > 60 s"], [["a\u200bb<c"]])
+    assert bundle.as_latex(table).splitlines()[2:5:2] == [r"idle \textgreater{} 60 s \\", r"ab\textless{}c \\"]
+    assert "ab<c" in bundle.as_markdown(table)
 
 
 def test_texts_of_others_are_no_formulas_and_no_arguments_of_tex() -> None:

@@ -17,7 +17,7 @@ from streamgauge.app.cli.indexed import Database, Filters, Since, existing, filt
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import write_whole
 from streamgauge.base.units import parse_bytes
-from streamgauge.base.words import counted
+from streamgauge.base.words import counted, shown
 
 if TYPE_CHECKING:
     from streamgauge.results.index import Index
@@ -43,7 +43,7 @@ def list_(
     lines = []
     for row in rows:
         what = " ".join(str(row[name]) for name in ("benchmark", "experiment", "workload", "system", "mode"))
-        value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {row['value']:,.6g}".lstrip()
+        value = "—" if row["value"] is None else f"{mark_of(row['claim'])} {shown(row['value'])}".lstrip()
         none = f"  {row['reason']}" if row["value"] is None and row["reason"] else ""
         void = none if row["valid"] else f"  void: {row['reason']}"
         lines.append(f"{row['at']}  {row['series_key']}  {what}  {row['metric']} {value} {row['unit']}{void}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from streamgauge.app.nights.series import Series
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import write_whole
+from streamgauge.base.words import shown
 from streamgauge.config import of_run
 from streamgauge.records.judgement import Judgement, Rerun
 from streamgauge.records.night import ISSUES
@@ -75,8 +76,8 @@ def text_of(one: Series, judged: Judgement, runs: Path) -> str:
     rows = {
         "what": what,
         "machine": one.head.machine_text,
-        "from": f"{change.before:,.6g} {one.head.unit}",
-        "to": f"{change.after:,.6g} {one.head.unit}",
+        "from": f"{shown(change.before)} {one.head.unit}",
+        "to": f"{shown(change.after)} {one.head.unit}",
         "change": _interval(change.magnitude, change.interval),
         "rerun": _rerun(judged.evidence),
         "last run before": f"{before.run_id}, {before.at}",

@@ -197,7 +197,9 @@ class _Check:
         wrong = measured.check["wrong"] if measured.check else None
         void = None if figures.valid or wrong else figures.reason
         if caught is not None:
-            figures_by_metric[RELEASE_CATCHUP] = caught.live_s
+            # one that patience has ended took as long at least: without a figure it would not count as slow
+            patience_s = self.benchmark.catchup.most_s if self.benchmark.catchup else None
+            figures_by_metric[RELEASE_CATCHUP] = patience_s if caught.live_s is None else caught.live_s
             wrong = wrong or (caught.reason if caught.correct is False else None)
             void = void or (None if caught.valid or wrong else caught.reason)
         if claim is not None:
@@ -215,6 +217,7 @@ class _Check:
             compared=measured.check is not None,
             ladder=ladder,
             claim=claim.kind if claim else "",
+            bounds=(RELEASE_CATCHUP,) if caught is not None and caught.live_s is None else (),
         )
 
     def _caught_up(self, bench: ReadyCell, token: int) -> Repeat | None:
@@ -224,9 +227,7 @@ class _Check:
             return None
         refuse_backlog(self.benchmark.replay, section.minutes, self.settings.rate)
         measured, _ = repeated(bench, section, self.settings.rate, token)
-        caught = repeat_of(measured, self.benchmark.search.max_age.seconds)
-        # one that patience has ended took as long at least: without a figure it would not count as slow
-        return caught if caught.live_s is not None else caught.model_copy(update={"live_s": section.most_s})
+        return repeat_of(measured, self.benchmark.search.max_age.seconds)
 
     # -- measurements whose figures decide nothing, and whose answers do
 
@@ -328,7 +329,8 @@ class _Check:
                     RELEASE_METRICS[metric], median(values),
                     self.directory.name, asked[:16], min(values), max(values), len(values),
                     software={**environment().software, **self.versions.get(system, {})}, replaces=True,
-                    claim=release_rules.rates_claim(ours) if metric == RELEASE_RATE else "",
+                    claim=release_rules.rates_claim(ours) if metric == RELEASE_RATE
+                    else "at least" if any(metric in one.bounds for one in ours) else "",
                 )  # fmt: skip
 
     def _commands(self) -> Iterable[str]:

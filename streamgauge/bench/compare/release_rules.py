@@ -1,11 +1,10 @@
 """Decides between go, no-go and inconclusive from the records of a release check, by pure functions.
 
-Answers come first: a query is no-go at once if the candidate's answer is worse or missing, or both differ.
-Then each series (cell and metric) of repetitions, measured in turns, is judged. It passes when the interval of
-candidate/baseline rules out a slowdown as large as the tolerance. It fails when the candidate is worse by at least the
-tolerance and the noise floor; a rate fails when its whole interval lies beyond the tolerance. Else it is open. A series
-that has not passed is suspect and is run again before it counts. One that is open even then leaves the check
-inconclusive: missing data is never a pass.
+Answers come first: a query is no-go at once if the candidate's answer is worse or missing, or both differ. Then each
+series (cell and metric) of repetitions, measured in turns, is judged. It passes when the interval of candidate/baseline
+rules out a slowdown of the tolerance. It fails when the candidate is worse by at least the tolerance and the noise
+floor; a rate fails when its whole interval lies beyond the tolerance. Else it is open. A series that has not passed is
+run again before it counts. One that is open even then leaves the check inconclusive: missing data is never a pass.
 """
 
 from __future__ import annotations
@@ -245,10 +244,9 @@ def _judged_rate(ratio: Ratio, tolerance: float) -> tuple[State, str]:
         return "passed", f"the interval rules out a loss of more than {tolerance:.0%}"
     if ratio.high < 1 - tolerance:
         return "failed", f"the candidate keeps {ratio.ratio:.1%} of the rate; the interval excludes {1 - tolerance:.0%}"
-    seen = f"{ratio.processes} such pairs would find a loss of {_detectable_loss(ratio, tolerance):.0%}"
-    return "open", (
-        f"the interval neither rules out nor confirms a loss of {tolerance:.0%}; {seen} in {POWER:.0%} of checks"
-    )
+    least = _detectable_loss(ratio, tolerance)
+    seen = f"{ratio.processes} such pairs would find a loss of {least:.0%} in {POWER:.0%} of checks"
+    return "open", f"the interval neither rules out nor confirms a loss of {tolerance:.0%}; {seen}"
 
 
 def _detectable_loss(ratio: Ratio, tolerance: float) -> float:
@@ -276,6 +274,8 @@ def _series(repetitions: Sequence[Repetition], cell: str, metric: str, tolerance
     pair = (baseline, control) if baseline and control else None
     comparison = compare(both, candidate, smallest_effect=tolerance, self_comparison=pair)
     state, why = _judged(comparison, tolerance)
+    if state == "passed" and (late := sum(metric in one.bounds for one in sound if one.side == "candidate")):
+        state, why = "open", f"{late} of the candidate's {len(candidate)} ended by their patience, so they took longer"
     return about(
         state=state,
         reason=why,

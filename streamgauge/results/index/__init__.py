@@ -16,7 +16,12 @@ __all__ = ["Index", "default_url", "index_run"]
 
 def default_url(artifacts: Path) -> str:
     """Database URL: STREAMGAUGE_DATABASE if it is set, else an SQLite file among the artifacts."""
-    return os.environ.get("STREAMGAUGE_DATABASE") or f"sqlite:///{here(place(artifacts)) / 'results.db'}"
+    if url := os.environ.get("STREAMGAUGE_DATABASE"):
+        return url
+    folder = str(here(place(artifacts)))
+    if "?" in folder:  # a URL ends there
+        raise UserError(f"{folder}: found ? in a folder's name, allowed: a name without it, or STREAMGAUGE_DATABASE")
+    return f"sqlite:///{folder}/results.db"
 
 
 def index_run(artifacts: Path, run_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.base.units import Tick, show_ticks
+from streamgauge.base.units import Tick
 from streamgauge.records.advice import Advice, MeasuredDelay, MeasuredTrade
 from streamgauge.results.report.advice_charts import table
 from streamgauge.results.report.blocks import Chart, Section
@@ -69,7 +69,7 @@ def _picture(measured: MeasuredTrade, advice: Advice) -> dict[str, object]:
         ("state (KiB)", [None if one.state_bytes is None else one.state_bytes / 1024 for one in measured.delays]),
     ]
     panels = [(title, values) for title, values in panels if any(value is not None for value in values)]
-    names = [show_ticks(one.trade.delay, advice.tick) for one in measured.delays]
+    names = [words.show_exact(one.trade.delay, advice.tick) for one in measured.delays]  # equal ones would be one
     traces: list[Trace] = []
     axes: dict[str, Axis] = {}
     for nth, (title, values) in enumerate(panels):

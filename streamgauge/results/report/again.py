@@ -15,7 +15,7 @@ from streamgauge.catalog import run_summary
 from streamgauge.config import BENCHMARK, Benchmark
 from streamgauge.records.result import Result
 from streamgauge.results.report.blocks import Block, Cell, Code, Hole, Note, Section, Table, Text, attempt
-from streamgauge.results.report.formatting import between, number
+from streamgauge.results.report.formatting import between, marked
 from streamgauge.results.report.metric_names import for_people
 from streamgauge.results.report.run_records import Records
 
@@ -83,5 +83,5 @@ def _sentences(records: Records, *texts: str) -> str:
 def _row(key: tuple[str, ...], before: Result, now: Result) -> list[Cell]:
     experiment, workload, system, _, metric = key
     name, values = f"{experiment}, {workload}, {system}", (before, now)
-    shown = [part for one in values for part in (number(one.value, one.unit), between((one.low, one.high)))]
+    shown = [part for one in values for part in (marked(one.value, one.claim, one.unit), between((one.low, one.high)))]
     return [Text(name), for_people(metric), *shown]

@@ -28,7 +28,8 @@ from streamgauge.results.report.run_records import Records
 _SIZE = (640, 360)
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
         **{one: f"\\{one}" for one in "&%$#_"}, "\u202f": r"\,", "\u00a0": "~", "\u2060": "", "−": "$-$", "–": "--",
-        "—": "---", "µ": r"$\mu$", "×": r"$\times$", "→": r"$\to$", "≤": r"$\le$", "≥": r"$\ge$"}  # fmt: skip
+        "—": "---", "µ": r"$\mu$", "×": r"$\times$", "→": r"$\to$", "≤": r"$\le$", "≥": r"$\ge$", "\u200b": "",
+        "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # fmt: skip
 
 
 def export(benchmark: Benchmark, store: Store, run_id: str, out: Path, *, svg: bool = True) -> list[Path]:
@@ -90,7 +91,7 @@ def as_csv(table: Table) -> str:
 
 def as_markdown(table: Table) -> str:
     lines = [table.columns, ["---:" if one else "---" for one in table.numeric]]
-    lines += [[plain(cell).replace("|", "\\|") for cell in row] for row in table.rows]
+    lines += [[plain(cell).replace("\u200b", "").replace("|", "\\|") for cell in row] for row in table.rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -147,7 +148,7 @@ def _draw(folder: Path, figures: dict[str, dict[str, Any]]) -> None:
 
 
 def _number(text: str) -> str:
-    text = text.replace("\u2060", "")
+    text = text.replace("\u2060", "").replace("\u200b", "")
     number = text.replace("\u202f", "").replace("−", "-")
     return number if re.fullmatch(r"[-+]?\d[\d.]*", number) else text.replace("\u202f", " ").replace("\u00a0", " ")
 

@@ -69,9 +69,13 @@ def _outcome(curves: list[Curve]) -> Outcome:
     most = max((len(curve.sound) for curve in figures), default=2 * SEGMENT)
     if not problems and most < 2 * SEGMENT:
         return Outcome("plain", f"Too early to judge: {most} of {2 * SEGMENT} values", [])
+    unjudged = sum(bool(curve.look.reason) for curve in figures)
+    if not problems and figures and unjudged == len(figures):
+        return Outcome("plain", "No series could be judged; each row says why", [])
     states = {state for state, _, _ in problems}
     state: State = "bad" if "bad" in states else "open" if "open" in states else "good"
     sentence = f"{counted(len(problems), 'change')} in {len(curves)} series" if problems else "No series has changed"
+    sentence += f"; {unjudged} of {len(curves)} could not be judged" if unjudged else ""
     return Outcome(state, sentence, problems)
 
 

@@ -118,7 +118,13 @@ def _chart(metric: str, repetitions: list[Repetition]) -> Chart:
         x, y = [one.round for one in ours], [one.values.get(metric) for one in ours]
         traces.append(line(side, x, y, nth, mode="lines+markers", marker=marker))
     rows: list[list[Cell]] = [
-        [one.round, one.side, marked(one.values.get(metric), one.claim), one.wrong or one.void] for one in shown
+        [
+            one.round,
+            one.side,
+            marked(one.values.get(metric), "at least" if metric in one.bounds else one.claim),
+            one.wrong or one.void,
+        ]
+        for one in shown
     ]
     table = Table(["round", "side", metric, "void because"], rows)
     return Chart(metric, figure(traces, axis("round", dtick=1), axis(metric, rangemode="tozero")), table)

@@ -119,8 +119,9 @@ def _frequency(p: Profile, tick: Tick) -> Block:
     # for a slow source, a rate per second would be close to zero
     unit, long = next((u for u in _PER if max(per_second, default=0) * u[1] >= 10), _PER[-1])
     y = [rate * long for rate in per_second]
+    whole = width % ticks_per_second(tick) == 0  # seconds, of which each begins its own bin
     rows: list[list[Cell]] = [
-        [t[:19] if isinstance(t, str) else number(t, "s"), count(events), number(rate)]
+        [(t[:19] if whole else t) if isinstance(t, str) else f"{t:.12g}\u00a0s", count(events), number(rate)]
         for t, events, rate in zip(x, f.counts, y, strict=True)
     ]
     end = moment(f.start + len(x) * width, tick)

@@ -26,7 +26,10 @@ def sections(index: Index, series: Sequence[History]) -> list[Section]:
     if checks:
         shown.append(Section("releases", "Release checks", blocks=[attempt("Release checks", _releases, checks)]))
     if rows:
-        lead = "State of the latest night. A feature is as good as the worst of its queries. Hints have the reasons."
+        lead = (
+            "The latest answer of each query, whichever night gave it. A feature is as good as the worst of its "
+            "queries. Hints have the reasons."
+        )
         shown.append(Section("capabilities", "Capabilities", lead, nexmark_section.matrices(rows)))
     return shown
 
