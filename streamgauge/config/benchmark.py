@@ -294,7 +294,7 @@ def _shortened(benchmark: Benchmark) -> dict[str, Section]:
 
 
 def _chosen(items: tuple[T, ...], names: tuple[str, ...] | None, what: str) -> tuple[T, ...]:
-    return items if names is None else tuple(pick(items, name, what) for name in names)
+    return items if names is None else tuple(pick(items, name, what) for name in dict.fromkeys(names))
 
 
 def pick(items: tuple[T, ...], name: str, what: str) -> T:

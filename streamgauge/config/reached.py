@@ -72,6 +72,9 @@ def _below(where: str, group: object) -> Iterator[Reached]:
     for key, value in group:
         if key == "url" and value:
             yield Reached("host", f"{where}.url", _address(value))
+            yield from (Reached("variable", f"{where}.url", name) for name in variables.named(value))
+        elif key in ("options", "arguments"):
+            yield from (Reached("variable", f"{where}.{key}", name) for name in variables.named(str(value)))
         elif key.endswith("_variable") and value:
             yield Reached("variable", f"{where}.{key}", value)
         elif key == "headers_from_env":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,7 +53,10 @@ def load(path: Path, overrides: Overrides | None = None, *, systems_at: Path | N
     except ValueError as problem:
         todo = f"take another copy, or delete its key {SEAL} if it was changed on purpose"
         raise Damaged(path, f"damaged, {problem}", todo) from None
-    secrets.learn(raw)
+    try:
+        secrets.learn(raw)
+    except RecursionError:  # an alias within what it names
+        raise UserError(f"{path}: {_NESTED}") from None
     for key in secrets.places_of_masks(raw.get("configuration", raw)):
         raise UserError(
             f"{path}: {key}: found {secrets.MASK}, which stands for a secret in a run's record; write ${{VARIABLE}} "
@@ -101,9 +105,9 @@ def parsed(path: Path, text: str) -> dict[str, Any]:
         # JSON is not read as YAML, which takes 1e-05 for text
         raw = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.load(text, _UniqueKeyLoader)
     except ValueError as problem:
-        raise UserError(f"{path}: not valid JSON: {problem}") from None
+        raise UserError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'YAML'}: {problem}") from None
     except RecursionError:
-        raise UserError(f"{path}: found keys within keys beyond 100 levels; a benchmark file needs a few") from None
+        raise UserError(f"{path}: {_NESTED}") from None
     except yaml.YAMLError as problem:
         line, what = "", str(problem)
         if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark:
@@ -165,9 +169,10 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 def _located(name: str, base: Path) -> str:
     """A file name, resolved from base if it is relative; a URL stays as it is."""
-    return name if re.match(r"[a-z0-9]+://", name) else str((base / name).resolve())
+    return name if re.match(r"[a-z0-9]+://", name) else os.path.realpath(base / name)
 
 
+_NESTED = "found keys within keys beyond 100 levels; a benchmark file needs a few"
 #: in a run's directory: the benchmark as the run had it
 BENCHMARK = "benchmark.json"
 

@@ -37,6 +37,7 @@ def cells(benchmark: Benchmark) -> list[str]:
         ({"experiments": ["calm"], "systems": ["two"]}, ["calm.all.two", "calm.none.two"]),
         ({"cells": ["wild.none.two", "calm.all.one"]}, ["calm.all.one", "wild.none.two"]),
         ({"cells": ["calm.all.one", "wild.none.two"], "systems": ["two"]}, ["wild.none.two"]),
+        ({"experiments": ["wild", "wild"], "systems": ["two", "two"]}, ["wild.all.two", "wild.none.two"]),
     ],
 )
 def test_cells_are_those_of_the_choice(choice: dict[str, Any], left: list[str]) -> None:

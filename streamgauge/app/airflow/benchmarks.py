@@ -34,6 +34,8 @@ def load_all(files: Iterable[Path]) -> tuple[dict[Path, Benchmark], list[str]]:
             benchmarks[file] = benchmark
         except UserError as problem:
             problems.append(str(problem))
+        except Exception as problem:  # a file must not end the nights of all others
+            problems.append(" ".join(f"{file}: {type(problem).__name__}: {problem}".split()))
     return benchmarks, problems
 
 

@@ -184,7 +184,9 @@ def source(files: list[str], given: Reading) -> config.Source:
                     f"--{one.name.replace('_', '-')}: found beside --dataset {given.dataset}, which already defines "
                     "it; leave one of them out"
                 )
-        return known.source(given.dataset, tuple(located), order=given.order, max_bad_fraction=given.max_bad_fraction)
+        usual = {one.name: one.default for one in fields(Reading)}  # an option that is not given leaves the data set's
+        more = {"order": given.order, "max_bad_fraction": given.max_bad_fraction}
+        return known.source(given.dataset, tuple(located), **{k: v for k, v in more.items() if v != usual[k]})
     if given.time is None:
         raise UserError(f"--time: this option is missing; {_likely(files[0], located[0], given)}")
     if (topic := topic_of(files, given)) is not None:
