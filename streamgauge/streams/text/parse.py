@@ -188,6 +188,13 @@ def lines_of(data: bytes, layout: Layout, beside: Beside | None = None) -> tuple
     return lines, own if beside is None or not beside.columns else Joined(own, beside.columns)
 
 
+def _strings(values: Sequence[str]) -> pa.Array:
+    """The texts as an array; of a list, pyarrow would make one by way of pandas, which takes half a second to load."""
+    data = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
+
+
 class _Block:
     def __init__(self, data: bytes, layout: Layout, beside: Beside | None) -> None:
         self._layout = layout
@@ -227,7 +234,7 @@ class _Block:
         skipped = self._skipped(places + first_seq, columns[1].to_numpy())
         if not len(at):
             return Parsed(events, None, skipped)
-        reasons = pa.array(self._reasons).take(int64s(self._why[at].astype(np.int64)))
+        reasons = _strings(self._reasons).take(int64s(self._why[at].astype(np.int64)))
         shown = np.where(long, _SHOWN, np.diff(lines.offsets) - 1)
         text = texts(lines.buffer, lines.offsets[:-1][at], shown[at])
         bad = pa.Table.from_arrays([int64s(places[at]), reasons, text], schema=BAD)
