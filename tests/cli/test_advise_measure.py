@@ -86,7 +86,7 @@ def test_rows_of_a_known_result_claim_no_difference_that_one_process_cannot_show
     (chart,) = (block for block in section.blocks if isinstance(block, Chart))
     figure = json.loads(json.dumps(chart.figure))
     assert [(one["yaxis"], one["x"]) for one in figure["data"]] == [
-        (axis, ["0 s", "2 h"]) for axis in ("y", "y2", "y3", "y4")
+        (axis, ["0 s", "7,200 s (2 h)"]) for axis in ("y", "y2", "y3", "y4")
     ]
     assert figure["data"][1]["error_y"]["array"] == [2500, 0]
 
