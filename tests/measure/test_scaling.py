@@ -305,8 +305,9 @@ def test_a_process_whose_warm_up_failed_measures_no_point() -> None:
 def test_a_demand_is_that_of_a_fresh_process_which_differs_from_the_measured_one() -> None:
     points, parts = [*point(0.5, 45, 47), *point(1.0, 100, 104)], (0.5, 1.0)
     carried = tuple(carried_of(points, one, parts) for one in parts)
-    run = record_of("p", Scaling(quotas=parts, demand=60.0), carried, 0.1)
-    assert run.need == need_of(60.0, carried, Refused(run.refused), None, 0.1 * math.sqrt(2))
+    run = record_of("p", Scaling(quotas=parts, demand=55.0), carried, 0.1)
+    assert run.need == need_of(55.0, carried, Refused(run.refused), None, 0.1 * math.sqrt(2))
+    assert run.need != need_of(55.0, carried, Refused(run.refused), None, 0.1), "it is wider"
 
 
 def test_a_note_says_why_there_is_no_law(tmp_path: Path) -> None:
