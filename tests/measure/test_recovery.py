@@ -21,7 +21,8 @@ def test_a_known_pause_is_found(tmp_path: Path) -> None:
     [kill] = recovered(bench_of(tmp_path, {"seconds": 5, "repeats": 1, "faults": ["kill"]}, restart="600ms")).faults
     [trial] = kill.trials
     assert (trial.valid, trial.correct, trial.lost, trial.doubled) == (True, True, 0, 0), trial
-    assert trial.taken_again_s == pytest.approx(0.6, abs=0.4)
+    assert trial.taken_again_s is not None
+    assert 0.55 <= trial.taken_again_s < 3, "beside other tests; those below prove how exact it is"
 
 
 @pytest.mark.prove

@@ -9,6 +9,7 @@ import signal
 import ssl
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.field_types import Model
@@ -54,8 +55,11 @@ class Settings(Model):
     until_stdin_closes: bool = False
 
 
-def run(settings: Settings) -> None:
-    """Prints one JSON line with its address, pid and stream, then serves until it is told to end. Raises UserError."""
+def run(settings: Settings) -> NoReturn:
+    """Prints one JSON line with its address, pid and stream, serves until it is told to end, and ends this process.
+
+    Raises UserError.
+    """
     handler, server = _listen(settings)
     done = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,6 +71,7 @@ def run(settings: Settings) -> None:
     print(json.dumps({**about, **handler.about()}), flush=True)
     done.wait()
     server.close()
+    os._exit(0)  # Python's own end would unwind threads that are within Arrow, whose C++ then aborts the process
 
 
 def _listen(settings: Settings) -> tuple[Driver | Agent, Server]:
