@@ -1,10 +1,11 @@
-"""Folders for files in the making, of which nothing stays, and what to do about a folder whose disk is full."""
+"""Folders for files in the making and for locks, and what to do about a folder whose disk is full."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,11 @@ from pathlib import Path
 from streamgauge.base.errors import UserError
 from streamgauge.base.places import Remote
 
+#: environment variable: the directory of locks; containers of one host share it as a volume
+LOCKS = "STREAMGAUGE_LOCKS"
+_SHARED = (Path("/run/lock"), Path("/tmp"))
+#: mode of a directory where everybody may make files and nobody may delete another's
+_STICKY = stat.S_ISVTX | stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 #: bytes; a disk with less room counts as full
 _ROOM = 1 << 20
 
@@ -54,3 +60,14 @@ def telling_of_a_full_disk(folder: Path) -> Iterator[None]:
 
 def _is_full(folder: Path) -> bool:
     return not isinstance(folder, Remote) and folder.exists() and shutil.disk_usage(folder).free < _ROOM
+
+
+def host_place() -> Path:
+    """The directory that all users of this host share for locks, whatever their TMPDIR."""
+    if directory := os.environ.get(LOCKS):
+        return Path(directory)
+    for place in _SHARED:
+        with suppress(OSError):
+            if stat.S_IMODE(place.stat().st_mode) & _STICKY == _STICKY:
+                return place
+    return Path(tempfile.gettempdir())

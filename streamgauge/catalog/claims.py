@@ -1,12 +1,13 @@
 """Keeps a run, or an Airflow, to one command at a time: a second one would end or mix up what the first has begun.
 
-A claim is the operating system's lock, so it ends with its holder, however that ends. Of artifacts on a remote store,
-it lies in this machine's folder for them.
+A claim is the operating system's lock, so it ends with its holder, however that ends. That of a run on a remote store
+lies among this host's locks, where every command of its user finds it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.places import as_user_error, here
+from streamgauge.base.folders import host_place
+from streamgauge.base.places import Remote, as_user_error
 
 #: environment variable: the claim of the command that started this process, which does not keep this process out
 CLAIM = "STREAMGAUGE_CLAIM"
@@ -40,20 +42,33 @@ def claimed(run: Path, *, shared: bool = False) -> Iterator[dict[str, str]]:
     shared: other shared claims may be held at the same time, as by the stages of one DAG run.
     Raises UserError, which names the holder, if somebody else has claimed the run.
     """
-    ours = {CLAIM: str((here(run) / _FILE).absolute())}
+    file = _file_of(run)
+    ours = {CLAIM: str(file.absolute())}
     if os.environ.get(CLAIM) == ours[CLAIM]:
         yield ours
         return
-    with claimed_folder(here(run), f"run {run.name}", "name another run", shared=shared):
+    with _claimed_file(file, f"run {run.name}", "name another run", shared=shared):
         yield ours
 
 
 @contextmanager
-def claimed_folder(folder: Path, what: str, instead: str, *, shared: bool = False) -> Iterator[None]:
+def claimed_folder(folder: Path, what: str, instead: str) -> Iterator[None]:
     """Claims a folder of this machine in a `with` block; what, instead: for the message, as in `claimed`."""
-    file = folder / _FILE
+    with _claimed_file(folder / _FILE, what, instead):
+        yield
+
+
+def _file_of(run: Path) -> Path:
+    if not isinstance(run, Remote):
+        return run / _FILE
+    name = hashlib.sha256(str(run).encode()).hexdigest()[:16]
+    return host_place() / f"streamgauge-{os.getuid()}-{name}{_FILE}"  # another user's could not be opened
+
+
+@contextmanager
+def _claimed_file(file: Path, what: str, instead: str, *, shared: bool = False) -> Iterator[None]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as problem:
         raise as_user_error(problem, file) from None
@@ -69,9 +84,9 @@ def claimed_folder(folder: Path, what: str, instead: str, *, shared: bool = Fals
 
 
 def is_claimed(run: Path) -> bool:
-    """True while somebody works on a run of this machine, this process included."""
+    """True while a process of this host works on a run, this one included."""
     try:
-        with open(here(run) / _FILE, "rb") as file:
+        with open(_file_of(run), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -110,6 +110,13 @@ class StreamManifest(Manifest):
     jsonl_files: tuple[str, ...] = ()
     kafka_files: tuple[str, ...] = ()
 
+    @property
+    def out_of_order_percent(self) -> float:
+        """Share of events that are out of order: the target where it was reached, as a count of events rounds it."""
+        if self.target_percent is not None and self.achieved_out_of_order == self.target_out_of_order:
+            return self.target_percent
+        return 100 * self.achieved_out_of_order / max(1, self.events)
+
 
 class ValidationManifest(Manifest):
     """Manifest of a validation, which there is only if all expectations hold."""

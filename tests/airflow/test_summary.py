@@ -19,16 +19,16 @@ from streamgauge.records.result import Result
 from tests.example_run import CELLS, RUN, benchmark, record_cells, record_example
 
 
-def printed(store: Store, place: Path) -> str:
-    made = benchmark(place / "source.csv", **CELLS)
+def printed(store: Store, place: Path, **sections: object) -> str:
+    made = benchmark(place / "source.csv", **CELLS | sections)
     console = Console(width=200, record=True, file=(place / "out").open("w"))
     summary.show(made, store, RunLog(store.run(RUN)), console)
     return console.export_text()
 
 
-def shown(store: Store, place: Path, title: str) -> list[list[str]]:
+def shown(store: Store, place: Path, title: str, **sections: object) -> list[list[str]]:
     """The rows of that table."""
-    table = takewhile(lambda line: "└" not in line, printed(store, place).partition(title)[2].splitlines())
+    table = takewhile(lambda line: "└" not in line, printed(store, place, **sections).partition(title)[2].splitlines())
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in table if line.startswith("│")]
 
 
@@ -54,6 +54,19 @@ def test_each_cell_has_rate_interval_latency_by_fraction_and_whether_its_output_
     assert rows["late20 sum rocksdb"][3:] == ["invalid", "343 / 1,029 ms", "no row", "", "partly compared"]
     assert rows["late20 sum hdfs"][-1] == "wrong"
     assert rows["late99 sum hdfs"] == ["not measured", "", "", "", "", "", "", "not compared"]
+
+
+def test_a_rate_that_all_cells_share_has_a_column_beside_the_fraction_that_it_equals(tmp_path: Path) -> None:
+    store = Store(tmp_path / "artifacts")
+    record_cells(record_example(store, benchmark(tmp_path / "source.csv", **CELLS)))
+    file = store.run(RUN) / "cells" / "ordered.sum.rocksdb" / "latency.json"
+    half, *_, whole = json.loads(file.read_text())
+    file.write_text(json.dumps([half, {**whole, "common": True, "fraction": 0.5, "rate_events_per_s": 20_000.0}]))
+    latency = {"fractions": [0.5, 0.8], "rates": [20_000, 0.5]}
+    assert "at 50 %" in (text := printed(store, tmp_path, latency=latency))
+    assert "at 20,000/s" in text
+    rows = {row[0]: row[4:] for row in shown(store, tmp_path, "Cells", latency=latency)}
+    assert rows["ordered sum rocksdb"] == ["185 / 554 ms", "", "800 / 2,400 ms", "", "right"]
 
 
 @pytest.mark.parametrize("only", [None, "latency"])

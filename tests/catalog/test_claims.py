@@ -15,7 +15,9 @@ import pytest
 
 from streamgauge.app.airflow.services import ui
 from streamgauge.base.errors import UserError
-from streamgauge.catalog.claims import CLAIM, claimed
+from streamgauge.base.folders import LOCKS
+from streamgauge.base.places import place
+from streamgauge.catalog.claims import CLAIM, claimed, is_claimed
 from tests.command import Call, run
 from tests.measure.benches import CELL, Bench, write_bench
 
@@ -113,3 +115,18 @@ def test_a_second_airflow_of_the_same_artifacts_is_refused_with_the_name_of_the_
         with pytest.raises(UserError, match=rf"^{said}, or choose another --artifacts$"):
             ui(tmp_path, tmp_path / "a", port=1, master=None)
     assert [file.name for file in (tmp_path / "a" / "airflow" / "ui").iterdir()] == [".claim.json"]
+
+
+def test_a_run_on_a_remote_store_is_claimed_by_whoever_comes_first_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOCKS, str(tmp_path))
+    store, other = place("s3://bucket/artifacts"), place("s3://bucket/others")
+    (tmp_path / "elsewhere").mkdir()
+    with claimed(store / "runs" / "r"):
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert is_claimed(store / "runs" / "r")
+        monkeypatch.delenv(CLAIM, raising=False)
+        assert refusal(store / "runs" / "r", shared=True).startswith(f"run r: process {os.getpid()} on host ")
+        assert not is_claimed(other / "runs" / "r")
+    assert not is_claimed(store / "runs" / "r")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.bench.measure.lock import LOCKS
+from streamgauge.base.folders import LOCKS
 from streamgauge.streams.stages.session import quick_jvm
 
 COMMAND = str(Path(sys.executable).with_name("streamgauge"))

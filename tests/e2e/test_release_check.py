@@ -24,7 +24,7 @@ from streamgauge.bench.compare.forms import as_markdown
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.bench.measure.lock import LOCKS
+from streamgauge.base.folders import LOCKS
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.scaling import stage as scaling

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from streamgauge.base.errors import Outage
-from streamgauge.bench.measure.lock import FENCE, LOCKS, host_place, measuring
+from streamgauge.base.folders import LOCKS, host_place
+from streamgauge.bench.measure.lock import FENCE, measuring
 from tests.driver.test_process import gone
 
 USER = """

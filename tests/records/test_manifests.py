@@ -121,3 +121,15 @@ def test_a_line_of_answers_has_every_field_of_an_answer_even_those_without_a_val
 
 def test_failed_expectations_are_those_without_success() -> None:
     assert [one.name for one in VALIDATION.failed] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted", "achieved", "percent"),
+    [(20.0, 5_297, 5_297, 20.0), (99.0, 26_218, 25_119, 94.8495), (None, 265, 265, 1.00064), (0.0, 0, 0, 0.0)],
+)
+def test_a_stream_is_as_disordered_as_it_came_out_not_as_it_was_asked_for(
+    target: float | None, wanted: int, achieved: int, percent: float
+) -> None:
+    counts = {"events": 26_483, "target_out_of_order": wanted, "achieved_out_of_order": achieved}
+    made = StreamManifest.model_construct(target_percent=target, **counts)
+    assert made.out_of_order_percent == pytest.approx(percent, rel=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,20 @@ def test_a_ratio_is_of_windows_in_turns_and_never_of_two_rates(records: Records)
         ("ordered", "—", "—", "—"),
         ("late20", "0.8734 – 0.9274", "6", "1"),
     ]
+
+
+def test_a_base_that_is_not_in_order_is_named_by_its_disorder(records: Records) -> None:
+    [ordered] = [one for one in records.streams if one.experiment.name == "ordered"]
+    assert ordered.manifest is not None
+    some = ordered.manifest.model_copy(update={"achieved_out_of_order": 265})
+    records.streams[records.streams.index(ordered)] = replace(ordered, manifest=some)
+    costs = Costs(records)
+    section = disorder._rates(costs)
+    assert "on the stream at 1.001\u202f% out of order, so 1 means" in section.lead
+    drawn = charts(section)["Rate over the rate at 1.001 % out of order"]
+    assert plain(drawn.table.columns[4]) == "rate / rate at 1.001 % out of order"
+    page = " ".join(plain(name) for make in (disorder._latency, disorder._delays) for name in charts(make(costs)))
+    assert "in order" not in page
 
 
 def test_a_run_s_page_has_each_ratio_also_that_of_another_longest_delay(records: Records) -> None:

@@ -99,16 +99,18 @@ def _streams(benchmark: Benchmark, store: Store, run_log: RunLog) -> Table:
 
 
 def _cells(benchmark: Benchmark, cells: list[CellRecord]) -> Table:
-    """Table of the cells' rates, and of the event-time latency p50 / p99 in ms at each fraction of the rate.
+    """Table of the cells' rates, and of the event-time latency p50 / p99 in ms at fractions and at shared rates.
 
     Figures that are not proven or not sound are marked.
     """
-    fractions = benchmark.latency.fractions
-    columns = ("cell", "events/s", "90 % interval", "limited by", *(f"at {100 * f:g} %" for f in fractions), "output")
+    fractions, rates = benchmark.latency.fractions, benchmark.latency.rates
+    loads = (*(f"at {100 * fraction:g} %" for fraction in fractions), *(f"at {rate:,.10g}/s" for rate in rates))
+    columns = ("cell", "events/s", "90 % interval", "limited by", *loads, "output")
     table = Table(*columns, title="Cells")
     for cell in cells:
-        runs = {run.fraction: run for run in cell.latency}
-        latencies = [_latency(runs.get(fraction)) for fraction in fractions]
+        own = {run.fraction: run for run in cell.latency if not run.common}
+        shared = {run.rate_events_per_s: run for run in cell.latency if run.common}
+        latencies = [_latency(own.get(one)) for one in fractions] + [_latency(shared.get(one)) for one in rates]
         name = " ".join(cell.cell.model_dump().values())
         limit, _ = limited_by(cell.search)
         table.add_row(name, _rate(cell), _interval(cell), limit, *latencies, _COLOURED.get(cell.output, cell.output))

@@ -47,8 +47,7 @@ def run(
     """
     stream = store.need("stream", stream_key(store, benchmark, experiment), "generate")
     events, made = read_events(stream, benchmark.source.tick), stream.read(StreamManifest)
-    target = experiment.target_percent
-    percent = 100 * made.achieved_out_of_order / max(1, made.events) if target is None else target
+    percent = made.out_of_order_percent
     first, *others = asked(benchmark)
     elsewhere, wired = foreign(benchmark), over_wire(benchmark)
     queries = chosen(",".join(benchmark.suite.queries or ["all"]))

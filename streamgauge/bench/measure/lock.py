@@ -11,8 +11,6 @@ import contextlib
 import json
 import logging
 import os
-import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,13 +21,9 @@ import psutil
 from filelock import FileLock, Timeout
 
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.folders import host_place
 
 FENCE = "STREAMGAUGE_FENCE"
-#: environment variable: the directory of the lock; containers of one host share it as a volume
-LOCKS = "STREAMGAUGE_LOCKS"
-_SHARED = (Path("/run/lock"), Path("/tmp"))
-#: mode of a directory where everybody may make files and nobody may delete another's
-_STICKY = stat.S_ISVTX | stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 log = logging.getLogger("streamgauge")
 
 
@@ -74,17 +68,6 @@ def measuring(
         with contextlib.suppress(OSError):  # forgets `what`: whoever waits must not take us for an orphan
             _write(state_file, {"token": _read(state_file).get("token", 0)})
         lock.release()
-
-
-def host_place() -> Path:
-    """The directory that all users of this host share for locks, whatever their TMPDIR."""
-    if directory := os.environ.get(LOCKS):
-        return Path(directory)
-    for place in _SHARED:
-        with contextlib.suppress(OSError):
-            if stat.S_IMODE(place.stat().st_mode) & _STICKY == _STICKY:
-                return place
-    return Path(tempfile.gettempdir())
 
 
 def _acquire(lock: FileLock, state_file: Path, what: str, patience_s: float) -> None:

@@ -27,6 +27,9 @@ class Costs:
     def __init__(self, records: Records) -> None:
         self.records, self.axes = records, axes(records)
         self.cells = [cell for cell in records.cells if cell.cell.workload not in semantics.ceilings(records)]
+        least = self.axes.factors[self.axes.base]
+        #: what figures are compared with
+        self.order = f"at {least:.4g}\u202f% out of order" if least else "in order"
         self.base = {line_of(cell): cell for cell in self.cells if cell.cell.experiment == self.axes.base}
         self._kept = {(one.name, one.metric): one for one in comparisons(records) if one.against == self.axes.base}
         common = (run.rate_events_per_s for cell in self.cells for run in cell.latency if run.common)

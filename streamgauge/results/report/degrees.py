@@ -44,9 +44,8 @@ def factor(stream: Stream) -> float:
 
 
 def out_of_order_percent(stream: Stream) -> float:
-    """The target in percent; the achieved factor of a stream as it came."""
-    percent = stream.experiment.target_percent
-    return factor(stream) if percent is None else percent
+    """The share that is out of order, in percent; the target of a stream that was not made, and 0 without one."""
+    return stream.manifest.out_of_order_percent if stream.manifest else stream.experiment.target_percent or 0.0
 
 
 def wanted(experiment: Experiment) -> str:

@@ -66,8 +66,8 @@ def _outcome(costs: Costs) -> Outcome:
 
 def _rates(costs: Costs) -> Section:
     lead = (
-        "Each point is the sustainable rate over that of the same engine and state store on the stream in order, so 1 "
-        "means that disorder costs nothing. The bars are 90\u202f% intervals."
+        "Each point is the sustainable rate over that of the same engine and state store on the stream "
+        f"{costs.order}, so 1 means that disorder costs nothing. The bars are 90\u202f% intervals."
     )
     note = (
         "Both streams were measured in turns in one process, and each ratio is formed within a block of windows. Rates "
@@ -82,10 +82,10 @@ def _rates(costs: Costs) -> Section:
 
 
 def kept(
-    costs: Costs, title: str = "Rate over the rate in order", name: str = "rate", metric: str = RATE,
+    costs: Costs, title: str = "Rate over the rate", name: str = "rate", metric: str = RATE,
     groups: Groups | None = None,
 ) -> Block:  # fmt: skip
-    """Charts a figure over that in order, where one process measured both in turns. groups: as in `chart`."""
+    """Charts a figure over that of the base, where one process measured both in turns. groups: as in `chart`."""
 
     def more(record: CellRecord) -> list[Cell]:
         compared = costs.kept(record, metric)
@@ -93,7 +93,7 @@ def kept(
         return [both, *((compared.blocks, compared.processes) if compared else (MISSING, MISSING))]
 
     return chart(
-        costs, title, f"{name} / {name} in order", lambda record: costs.part(record, metric),
+        costs, f"{title} {costs.order}", f"{name} / {name} {costs.order}", lambda record: costs.part(record, metric),
         ends=lambda record: costs.part_ends(record, metric), columns=("90\u202f% interval", "blocks", "processes"),
         more=more, groups=groups,
     )  # fmt: skip
@@ -111,7 +111,7 @@ def _absolute(costs: Costs) -> Block:
 
 
 def not_compared(costs: Costs) -> list[Block]:
-    """Says which cells have no ratio to the stream in order, and why."""
+    """Says which cells have no ratio to the least disordered stream, and why."""
     holes: list[Block] = []
     for record in costs.cells:
         if costs.part(record) is not None or record is costs.base.get(line_of(record)):
@@ -174,9 +174,9 @@ def _latency(costs: Costs) -> Section:
 
 
 def latencies_kept(costs: Costs, groups: Groups | None = None) -> list[Block]:
-    """Charts of latencies in turns over those of the stream in order; none where none were measured."""
+    """Charts of latencies in turns over those of the base; none where none were measured."""
     return [
-        attempt("Latency", kept, costs, f"{quantile} latency over that in order", quantile, quantile, groups)
+        attempt("Latency", kept, costs, f"{quantile} latency over that", quantile, quantile, groups)
         for quantile in ("p50", "p99")
         if any(costs.part(record, quantile) is not None for record in costs.cells)
     ]
@@ -246,7 +246,7 @@ def _delays(costs: Costs) -> Section:
     charts = [
         attempt("Lost", chart, costs, "Events lost by the longest delay", "lost (% of all events)",
                 lambda r: share_lost(lost(r)), names=names, x=x, at=costs.times_watermark),
-        attempt("Rate", chart, costs, "Rate kept by the longest delay", "rate / rate in order", costs.part,
+        attempt("Rate", chart, costs, "Rate kept by the longest delay", f"rate / rate {costs.order}", costs.part,
                 ends=costs.part_ends, names=names, x=x, at=costs.times_watermark),
     ]  # fmt: skip
     return Section("delays", "How far is late", lead, charts)
