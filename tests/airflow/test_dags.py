@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge.app.airflow import services
+from streamgauge.base.errors import UserError
 from streamgauge.catalog.stages import STAGES
 from tests.extras import blocker
 
@@ -159,6 +160,12 @@ def test_the_terminal_of_ui_names_each_file_that_does_not_load_and_why(
     mistake = "experiment: unknown key; did you mean experiments?"
     assert broken == f"left out: {tmp_path}/broken.yaml:2:1: {mistake}"
     assert weekly.startswith(f"left out: {tmp_path}/weekly.yaml: nightly.schedule: found 'weekly', allowed: a cron")
+
+
+def test_a_folder_that_airflow_s_database_cannot_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "poster.json").write_text(FILES["poster.json"])
+    with pytest.raises(UserError, match=r"what\?/airflow/ui: found a \? in the name, .* choose another folder$"):
+        services.ui(tmp_path, tmp_path / "what?", port=0, master=None)
 
 
 def test_parsing_imports_nothing_that_a_file_names(parsed: Any) -> None:

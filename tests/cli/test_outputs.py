@@ -52,6 +52,15 @@ def test_lines_for_kafka_s_producer_have_the_first_column_as_their_key(tmp_path:
     ] + [""]
 
 
+def test_a_stream_lies_where_a_file_s_uri_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    answer = generate(clicks(tmp_path), *TEXT, "--kafka", "--out", f"file://{tmp_path}/there")
+    assert f"written       {tmp_path}/there/stream.tsv" in answer.out
+    assert (tmp_path / "there" / "manifest.json").is_file()
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_without_a_column_the_key_is_empty(tmp_path: Path) -> None:
     generate(clicks(tmp_path), *TEXT, "--kafka")
     assert (tmp_path / "out" / "stream.tsv").read_bytes().startswith(b"\t")

@@ -43,7 +43,12 @@ def artifacts() -> str | Path:
 
 
 def environment(home: Path, artifacts: Path, configs: Path, master: str | None) -> dict[str, str]:
-    """Environment variables of every Airflow process. The user's own connection is kept unless a master is given."""
+    """Environment variables of every Airflow process. The user's own connection is kept unless a master is given.
+
+    Raises UserError for a home that the URL of a database cannot name.
+    """
+    if "?" in str(home):
+        raise UserError(f"{home}: found a ? in the name, which Airflow's database cannot have; choose another folder")
     bin_folder = str(Path(sys.executable).parent)  # holds spark-submit
     ours = {
         "AIRFLOW_HOME": str(home),

@@ -20,6 +20,7 @@ from streamgauge.app.cli.profile_text import as_json_object, doubtful, show
 from streamgauge.app.cli.source_options import Files, Reading, spread
 from streamgauge.app.cli.topic_text import fixed_json, fixed_options
 from streamgauge.base.errors import UserError
+from streamgauge.base.places import place
 from streamgauge.base.words import counted
 from streamgauge.catalog.artifacts import Artifact, ScratchStore
 from streamgauge.records.manifests import EventsManifest, StreamManifest
@@ -286,6 +287,8 @@ def streamed(
 
         with options.speaking():
             topics.require_order(source)
+    if out.parts[0] == "file:":
+        out = place(out)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.keys import Scaled
         from streamgauge.streams.stages import generate as stage
