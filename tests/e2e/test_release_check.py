@@ -18,13 +18,13 @@ from streamgauge.app.cli import application
 from streamgauge.app.nights import release_check
 from streamgauge.base.canonical import has_its_sha256
 from streamgauge.base.errors import Outage, UserError
+from streamgauge.base.folders import LOCKS
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.compare import release_rules
 from streamgauge.bench.compare.forms import as_markdown
 from streamgauge.bench.engines.spark.settings import SparkSettings
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell_run import CellRun
-from streamgauge.base.folders import LOCKS
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.catchup import stage
 from streamgauge.bench.measurements.scaling import stage as scaling

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,4 +194,23 @@ def test_a_workload_that_cannot_be_is_told_in_one_line(change: dict[str, Any], m
     given = {"name": "w", "query": "windowed_aggregation", "key": "name", "value": "amount"} | change
     with pytest.raises(UserError) as problem:
         Spec.of(Workload.model_validate(given), {"name": "string", "amount": "int64"})
+    assert str(problem.value) == message
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "message"),
+    [
+        ("q15", {"window": "10s"}, "workloads.w.window: found 10s, allowed for nexmark.q15: 1d, as it asks by day"),
+        ("q16", {"window": "25h"}, "workloads.w.window: found 25h, allowed for nexmark.q16: 1d, as it asks by day"),
+        ("q11", {"key": "auction"}, "workloads.w.key: found 'auction', allowed for nexmark.q11: bidder"),
+    ],
+)
+def test_a_question_s_own_window_and_key_are_not_the_user_s(query: str, given: dict[str, str], message: str) -> None:
+    columns = dict.fromkeys(workloads.find(f"nexmark.{query}").columns, "string")
+    of = partial(Spec.of, columns=columns | {"bidder": "int64", "auction": "int64"}, whole=True)
+    right = {"name": "w", "query": f"nexmark.{query}", "window": "24h", "watermark": "5s"}
+    right |= {"key": "bidder"} if query == "q11" else {}
+    assert of(Workload.model_validate(right)).window_us == 86_400_000_000
+    with pytest.raises(UserError) as problem:
+        of(Workload.model_validate(right | given))
     assert str(problem.value) == message

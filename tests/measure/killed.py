@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.base.jsonl import read_jsonl
 from streamgauge.base.folders import LOCKS
+from streamgauge.base.jsonl import read_jsonl
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.catalog.stages import BY_NAME
 from tests.measure.benches import CELL, Bench

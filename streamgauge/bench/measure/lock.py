@@ -21,7 +21,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from streamgauge.base.errors import Outage, UserError
-from streamgauge.base.folders import host_place
+from streamgauge.base.folders import LOCKS, host_place
 
 FENCE = "STREAMGAUGE_FENCE"
 log = logging.getLogger("streamgauge")

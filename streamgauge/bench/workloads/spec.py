@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import Duration
+from streamgauge.bench.workloads.query import Query
 from streamgauge.bench.workloads.registry import find
 from streamgauge.records.loss import Kind
 from streamgauge.records.rules import Operator, Rules
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from streamgauge.config import Workload
 
 NUMBERS = ("int64", "float64")
+DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Spec:
             raise UserError(f"{where}.slide: {query.name} has no sliding windows; leave it out")
         if window <= 0 or (slide is not None and (slide <= 0 or window % slide)):
             raise UserError(f"{where}: window {workload.window} must be a whole multiple, 1 or more, of its slide")
+        _require_its_own(query, workload, where)
         if query.needs_watermark and watermark < workload.window:
             raise UserError(f"{where}.watermark: {query.name} needs {workload.window} or more, its window")
         return cls(
@@ -115,6 +118,14 @@ class Spec:
         """Splits the engine's windows into tumbling ones: one spec for each offset."""
         shifts = range(0, self.length_us, self.step_us)
         return [replace(self, slide_us=self.length_us, offset_us=self.offset_us + shift) for shift in shifts]
+
+
+def _require_its_own(query: Query, workload: Workload, where: str) -> None:
+    """Raises UserError for a window or a key that the question itself names otherwise."""
+    if query.by_day and workload.window.to("us") != DAY_US:
+        raise UserError(f"{where}.window: found {workload.window}, allowed for {query.name}: 1d, as it asks by day")
+    if query.late == "session" and query.groups and workload.key != query.groups[0][0]:
+        raise UserError(f"{where}.key: found {workload.key!r}, allowed for {query.name}: {query.groups[0][0]}")
 
 
 def _whole(duration: Duration, unit: str, where: str, key: str) -> int:

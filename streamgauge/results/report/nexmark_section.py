@@ -40,8 +40,8 @@ def expected(records: Records) -> list[AnswerLine]:
 def section(answers: Sequence[AnswerLine], wanted: Sequence[AnswerLine] = ()) -> Section:
     """Builds the section from the lines of nexmark.jsonl; one of `wanted` stands in for one that is missing there."""
     lead = (
-        "The queries of the online auction and the hard queries: in batch against DuckDB, in streaming against batch "
-        "minus the rows that the run's logs show as late."
+        "The queries of the online auction and the hard queries, against DuckDB's answers: in batch on all rows, in "
+        "streaming on those that the run's logs do not show as late."
     )
     last = list({(one.query, one.mode, *_which(one)): one for one in (*wanted, *answers)}.values())
     first = last[0].system

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from streamgauge.bench.workloads import Query, Spec
+from streamgauge.bench.workloads.spec import DAY_US
 
 SECOND_US = 1_000_000
-DAY_US = 86_400 * SECOND_US
 WINDOW_US, SLIDE_US = 10 * SECOND_US, 5 * SECOND_US
 #: how far apart in event time joined events may be
 WAIT_US = 600 * SECOND_US
