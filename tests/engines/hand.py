@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -51,15 +52,17 @@ class Torn(list[pa.RecordBatch]):
 
 
 class HandDriver:
-    def __init__(self, partitions: int = 1, attempt: str = "t1") -> None:
+    def __init__(
+        self, partitions: int = 1, attempt: str = "t1", context: ssl.SSLContext | None = None, cafile: str | None = None
+    ) -> None:
         self.queues = Queues(partitions, 10**9)
         self.partitions, self.attempt = partitions, attempt
         self.reports: dict[int, dict[str, Any]] = {}
         self.calls: list[tuple[str, Any]] = []
         self.tear = 0
         self.ready = threading.Event()
-        self.server = Server(self, "127.0.0.1", 0)
-        self.endpoint = Endpoint("127.0.0.1", self.server.port, partitions)
+        self.server = Server(self, "127.0.0.1", 0, context=context)
+        self.endpoint = Endpoint("127.0.0.1", self.server.port, partitions, cafile=cafile)
 
     schema = SCHEMA
 

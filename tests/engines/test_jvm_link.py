@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +145,33 @@ def test_a_restart_from_the_checkpoint_reads_the_uncommitted_again_and_repeats_n
     assert run(spark, driver, tmp_path, 20).awaitTermination(60)
     assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [10, 10, 10, 5]
     assert reported(driver) == (35, checksum(table([row(n, n) for n in range(35)])))
+
+
+def certificate(place: Path, address: str) -> tuple[Path, Path]:
+    """PEM files of a certificate of this address, signed by itself, and of its key."""
+    made, key = place / f"{address}.pem", place / f"{address}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={address}",
+         "-addext", f"subjectAltName=IP:{address}", "-keyout", key, "-out", made],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return made, key
+
+
+@pytest.mark.parametrize(
+    ("address", "error"), [("127.0.0.1", None), ("127.0.0.2", "No subject alternative names match")]
+)
+def test_tls_trusts_each_certificate_of_its_file_if_that_names_the_host(
+    spark: Any, tmp_path: Path, address: str, error: str | None
+) -> None:
+    (of_other, _), (own, key) = certificate(tmp_path, "127.0.0.3"), certificate(tmp_path, address)
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text("\n".join(file.read_text() for file in (key, of_other, own)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own, key)
+    driver = HandDriver(context=context, cafile=str(trusted))
+    driver.offer([row(n, n) for n in range(30)])
+    with pytest.raises(Exception, match=error) if error else nullcontext():
+        assert run(spark, driver, tmp_path).awaitTermination(60)
+    assert sum(body["rows"] for body in driver.reports.values()) == (0 if error else 30)
+    driver.close()

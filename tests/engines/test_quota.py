@@ -129,6 +129,16 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own
 
 
+def test_in_cgroup_v2_a_group_weighs_at_most_what_the_kernel_allows(
+    second: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (second / "cpu.weight").touch()
+    for cpus, weight in ((2, "200"), (128, "10000")):
+        monkeypatch.setattr("os.cpu_count", lambda cpus=cpus: cpus)
+        Quota(second)._weigh()
+        assert (second / "cpu.weight").read_text() == weight
+
+
 def test_in_cgroup_v2_the_group_above_serves_where_this_one_has_processes(second: Path) -> None:
     assert quota_parent() == second.parent
     group = Quota.made(4711)

@@ -87,6 +87,11 @@ def test_a_flink_setting_that_is_also_a_group_of_settings_is_refused(tmp_path: P
     check(bench.file).refused(
         "systems.0.conf: found state.backend beside state.backend.type; Flink's file cannot hold both"
     )
+    ours = "{name: f, engine: flink, conf: {execution.checkpointing.dir: /tmp/mine}}"
+    bench.file.write_text(re.sub(r"systems:.*", f"systems: [{ours}]", bench.file.read_text()))
+    check(bench.file).refused(
+        "systems.0.conf: found execution.checkpointing.dir, allowed: other keys, as Flink goes on"
+    )
     assert nested({"a.b": 1, "a.c.d": 2, "e": 3}) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
 
 

@@ -215,6 +215,23 @@ def test_ties_are_kept_and_a_window_ends_before_its_end(spark: Any) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.spark
+def test_who_joins_twice_in_a_window_is_one_row(spark: Any) -> None:
+    """As where a stream has duplicates, or is looped within a window."""
+    of_all: dict[str, Any] = {"id": 1, "name": "ann", "seller": None, "event_wall": 1, "offered_wall": 1}
+    kinds = [("person", of_all)] * 2 + [("auction", {**of_all, "id": 7, "seller": 1})] * 3
+    rows = [
+        {**of, "kind": kind, "seq": n, "event_ts": datetime.fromtimestamp(n, UTC)} for n, (kind, of) in enumerate(kinds)
+    ]
+    table = pa.Table.from_pylist(rows)
+    [q8] = chosen("q8")
+    right = ask(standard(q8, 0), (table, table)).select(["id", "name", "auctions"]).to_pylist()
+    assert right == [{"id": 1, "name": "ann", "auctions": 3}]
+    frame = spark.createDataFrame(table)
+    answered = queries.run([frame, frame], standard(q8, 0)).select("id", "name", "auctions").collect()
+    assert [row.asDict() for row in answered] == right
+
+
 #: query, what, instead
 MUTANTS = {
     "cheap bids are lost": (

@@ -117,9 +117,9 @@ class Quota(Group):
 
     def _weigh(self) -> None:
         """Lets the group weigh as much as an ordinary thread on each CPU: by default it weighs as one thread on all."""
-        for name, usual in (("cpu.shares", 1024), ("cpu.weight", 100)):
+        for name, usual, most in (("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000)):  # the kernel's limits
             if (self.path / name).exists():
-                (self.path / name).write_text(str(usual * (os.cpu_count() or 1)))
+                (self.path / name).write_text(str(min(most, usual * (os.cpu_count() or 1))))
 
 
 def quota_parent() -> Path:

@@ -38,7 +38,13 @@ def nested(flat: Mapping[str, object]) -> dict[str, Any]:
     return made
 
 
+#: a system that is killed goes on from the folder that cluster.py sets
+_OURS = ("execution.checkpointing.dir", "execution.checkpointing.storage")
+
+
 def _can_be_nested(conf: dict[str, str]) -> dict[str, str]:
+    if named := [key for key in _OURS if key in conf]:
+        raise ValueError(f"found {named[0]}, allowed: other keys, as Flink goes on from the run's own checkpoints")
     nested(conf)
     return conf
 

@@ -57,7 +57,8 @@ class Application:
         self._gc = 0.0
         for source in (Link, MeasuringSink):
             spark.dataSource.register(source)
-        if file_manager == "filesystem" and (manager := checkpoint_manager(spark)):
+        named = spark.conf.get(MANAGER, None)  # by the user's own conf
+        if named is None and file_manager == "filesystem" and (manager := checkpoint_manager(spark)):
             spark.conf.set(MANAGER, manager)
 
     def begin(self, command: dict[str, Any]) -> dict[str, object]:
@@ -123,10 +124,11 @@ class Application:
         query = self._query
         if query is None:
             return {"figures": {}}
-        last = threading.Thread(target=self._drain, args=(query,), daemon=True)
+        whole = threading.Event()
+        last = threading.Thread(target=self._drain, args=(query, whole), daemon=True)
         last.start()
         last.join(command["timeout_s"])
-        drained = not last.is_alive() and self._failure() is None
+        drained = whole.is_set() and self._failure() is None
         failure = self._failure()
         query.stop()
         remove(self._spark, self._checkpoint)
@@ -149,13 +151,14 @@ class Application:
             "one_watermark": one_watermark(self._spark.conf),
         }
 
-    def _drain(self, query: StreamingQuery) -> None:
+    def _drain(self, query: StreamingQuery, whole: threading.Event) -> None:
         try:
             if self._real_time:
                 real_time.drain(query, self._endpoints, self._attempt)
             else:
                 query.processAllAvailable()
-        except Exception:  # the query's own failure, which `_failure` reports
+            whole.set()
+        except Exception:  # the query's own failure, which `_failure` reports, or a driver's
             return
 
     def _failure(self) -> str | None:

@@ -1,5 +1,5 @@
 with joined as (
-    select id, name, begin_of(at_us, {window_us}, {offset_us}) as w from person
+    select distinct id, name, begin_of(at_us, {window_us}, {offset_us}) as w from person
 ), opened as (
     select seller, begin_of(at_us, {window_us}, {offset_us}) as w, count(*) as auctions from auction group by all
 )

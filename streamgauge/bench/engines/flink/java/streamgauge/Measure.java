@@ -22,11 +22,13 @@ import org.apache.flink.util.Collector;
 /**
  * Measures each row of an answer when it is emitted, and reports to the driver what a checkpoint has made final.
  *
- * An epoch is a checkpoint's number × 1000 plus the place of the reporter. What was measured before a checkpoint is part
+ * An epoch is a checkpoint's number × EPOCHS plus the place of the reporter. What was measured before a checkpoint is part
  * of it: after a restart it is reported again, if it was not, and the driver counts an epoch once.
  */
 class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFunction, CheckpointListener {
     private static final long serialVersionUID = 1;
+    private static final long SUBTASKS = 1_000; // a job that was rescaled has up to 200
+    private static final long EPOCHS = 10 * SUBTASKS;
     protected final Spec spec;
     private final int place;
     private transient Tally tally;
@@ -37,7 +39,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     private transient long[] clock;
     private transient ArrayNode answer; // the rows since the last checkpoint, if they are kept
 
-    /** place: tells apart the reporters of a job, each with up to 100 subtasks. */
+    /** place: tells apart the reporters of a job, each with up to SUBTASKS subtasks. */
     Measure(Spec spec, int place) {
         this.spec = spec;
         this.place = place;
@@ -76,7 +78,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
         if (tally.rows > 0 || late > 0) {
             int subtask = getRuntimeContext().getTaskInfo().getIndexOfThisSubtask();
             ObjectNode made = Wire.JSON.createObjectNode();
-            made.put("epoch", context.getCheckpointId() * 1000 + place * 100 + subtask);
+            made.put("epoch", context.getCheckpointId() * EPOCHS + place * SUBTASKS + subtask);
             ObjectNode body = tally.body(clock);
             body.putObject("batch").put("late", late);
             made.set("body", body);
@@ -93,7 +95,7 @@ class Measure<T> extends RichFlatMapFunction<T, Void> implements CheckpointedFun
     public void notifyCheckpointComplete(long checkpoint) throws Exception {
         for (Iterator<String> left = pending.iterator(); left.hasNext(); left.remove()) {
             ObjectNode one = (ObjectNode) Wire.JSON.readTree(left.next());
-            if (one.get("epoch").asLong() / 1000 > checkpoint) {
+            if (one.get("epoch").asLong() / EPOCHS > checkpoint) {
                 break;
             }
             report(one);

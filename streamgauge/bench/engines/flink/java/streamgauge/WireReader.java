@@ -280,7 +280,7 @@ final class WireReader implements SourceReader<Event, Split> {
                 closed = true;
             } catch (RuntimeException | Error problem) { // whatever it is, the job must know
                 fail(new IOException(problem));
-                return;
+                break;
             }
         }
         if (wire != null) {
@@ -314,5 +314,12 @@ final class WireReader implements SourceReader<Event, Split> {
         closed = true;
         fetchers.forEach(Thread::interrupt);
         teller.shutdownNow();
+        try {
+            if (teller.awaitTermination(1, TimeUnit.SECONDS)) { // until then, the wires are that thread's
+                tellers.values().forEach(Wire::close);
+            }
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 }

@@ -28,8 +28,11 @@ final class Wires {
         Wire held;
         synchronized (IDLE) {
             IDLE.entrySet().removeIf(entry -> {
-                boolean past = entry.getKey().endpoint.equals(endpoint) && !entry.getKey().attempt.equals(attempt);
-                return past && old.addAll(entry.getValue());
+                boolean past = !entry.getKey().attempt.equals(attempt); // a JVM has one trial at a time
+                if (past) {
+                    old.addAll(entry.getValue());
+                }
+                return past;
             });
             Deque<Wire> idle = IDLE.get(new Key(endpoint, attempt));
             held = idle == null ? null : idle.pollFirst();
