@@ -88,7 +88,8 @@ def generators(hosts: Hosts, names: Sequence[str], stream: Path) -> Iterator[lis
     """Starts a generator on each of these hosts; yields their addresses."""
     with ExitStack() as stack:
         for number, name in enumerate(names):
-            command = [sys.executable, "-m", "streamgauge.bench.driver", str(stream), "--columns", ""]
+            driver = str(Path(sys.executable).with_name("streamgauge"))
+            command = [driver, "driver", str(stream), "--columns", "", "--open"]
             command += ["--port", "7100", "--partitions", str(PARTITIONS), "--share", f"{number}/{len(names)}"]
             command += ["--host", "0.0.0.0", "--max-memory-mb", str(MEMORY_MB // len(names))]
             started = subprocess.Popen(hosts.command(name, command), stdout=subprocess.PIPE)

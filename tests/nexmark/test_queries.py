@@ -217,7 +217,7 @@ def test_ties_are_kept_and_a_window_ends_before_its_end(spark: Any) -> None:
 
 @pytest.mark.spark
 def test_who_joins_twice_in_a_window_is_one_row(spark: Any) -> None:
-    """As where a stream has duplicates, or is looped within a window."""
+    """Holds where a stream has duplicates, or is looped within a window."""
     of_all: dict[str, Any] = {"id": 1, "name": "ann", "seller": None, "event_wall": 1, "offered_wall": 1}
     kinds = [("person", of_all)] * 2 + [("auction", {**of_all, "id": 7, "seller": 1})] * 3
     rows = [
