@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +23,10 @@ from streamgauge.base.errors import UserError
 from streamgauge.base.plugins import loaded
 from streamgauge.base.schemas import NEXMARK
 from streamgauge.bench import workloads
-from streamgauge.bench.answers import systems
+from streamgauge.bench.answers import in_session, systems
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, make_events, wanted_stream
 from streamgauge.bench.answers.hard_queries import offered
-from streamgauge.bench.answers.in_session import in_batch, in_streaming, stream
+from streamgauge.bench.answers.in_session import attempted, in_batch, in_streaming, stream
 from streamgauge.bench.answers.nexmark_suite import chosen, run_suite
 from streamgauge.bench.answers.record import short
 from streamgauge.bench.engines.spark import queries
@@ -230,6 +231,20 @@ def test_who_joins_twice_in_a_window_is_one_row(spark: Any) -> None:
     frame = spark.createDataFrame(table)
     answered = queries.run([frame, frame], standard(q8, 0)).select("id", "name", "auctions").collect()
     assert [row.asDict() for row in answered] == right
+
+
+@pytest.mark.spark
+def test_a_failure_of_the_oracle_is_none_of_the_engine(
+    spark: Any, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> pa.Table:
+        raise duckdb.IOException("no space left")
+
+    monkeypatch.setattr(in_session, "ask", failing)
+    [q2] = chosen("q2")
+    frame = spark.createDataFrame(events.plain)
+    outcome = attempted(spark, q2, "batch", lambda: in_batch(standard(q2), [frame], events.plain))[0]
+    assert (outcome.status, outcome.why) == ("unchecked", "no space left")
 
 
 #: query, what, instead

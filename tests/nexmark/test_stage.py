@@ -12,10 +12,11 @@ import pytest
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
 from streamgauge.bench.answers import hard_queries, stage
+from streamgauge.bench.answers.ask_systems import unanswered
 from streamgauge.bench.answers.record import CAPABILITIES, ROWS
 from streamgauge.catalog.artifacts import Store
 from streamgauge.config import Benchmark, parse
-from streamgauge.records.answers import Example
+from streamgauge.records.answers import Answer, Example
 from streamgauge.results.report.run_records import Records
 from streamgauge.streams.stages import generate, ingest
 from streamgauge.streams.stages.workers import Forked
@@ -49,6 +50,14 @@ def finished(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Benc
         with pytest.raises(UserError, match="late: 1 of 6 answers: q18 in streaming is unsupported"):
             stage.run(spark, benchmark, store, benchmark.experiments[0], run)
     return benchmark, store, run
+
+
+def test_what_a_process_that_ended_early_did_not_answer_is_named() -> None:
+    q1 = Answer(query="q1", mode="batch", status="correct")
+    assert [(one.query, one.mode, one.status, one.why) for one in unanswered([q1], ["q1", "q2"])] == [
+        (query, mode, "unchecked", "the system's process ended before it answered")
+        for query, mode in (("q2", "batch"), ("q1", "streaming"), ("q2", "streaming"))
+    ]
 
 
 @pytest.mark.spark

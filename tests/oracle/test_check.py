@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamgauge.base.histogram import Histogram
 from streamgauge.bench.engines.spark.queries import rules
+from streamgauge.bench.oracle.batches import BatchLog, taken_by
 from streamgauge.bench.oracle.check import Check, check
 from streamgauge.bench.oracle.checksum import checksum
+from streamgauge.bench.oracle.late_rows import counted
+from streamgauge.bench.oracle.session_deals import numbered
 from streamgauge.bench.workloads import Spec
 from streamgauge.records.driver import ReportBody
 from streamgauge.records.trial import SystemFigures
@@ -123,6 +127,22 @@ def test_swapped_sides_of_a_join_and_a_lost_null_are_found() -> None:
     swapped = right.rename_columns(["window_start", "window_end", "key", "right_seq", "left_seq"])
     assert checked(swapped, log, OUTER).wrong == "output wrong: 3 rows as expected, but with other values"
     assert checked(right.slice(1), log, OUTER).wrong == "output wrong: 2 rows, 3 expected"
+
+
+def test_a_queue_that_an_account_leaves_out_stands_where_it_stood() -> None:
+    rows = pa.table({"partition": [0, 0, 0, 1], "row": [0, 1, 2, 0]})
+    ends: list[dict[int, int]] = [{0: 1, 1: 1}, {1: 1}, {0: 3}]
+    logs = [BatchLog(number, (end,), 0) for number, end in enumerate(ends)]
+    assert taken_by(rows, logs).tolist() == [0, 2, 2, 0]
+
+
+def test_both_zeros_are_one_key_where_groups_are_counted_and_sessions_dealt() -> None:
+    keys = pa.chunked_array([pa.array([0.0, -0.0, None, 1.5])])
+    assert numbered(keys).tolist() == [0, 0, 1, 2]
+    rows = pa.Table.from_batches([table([row(0, 1), row(1, 2)])])
+    rows = rows.set_column(rows.column_names.index("name"), "name", pa.array([0.0, -0.0]))
+    both = np.ones(2, bool)
+    assert counted(rows, np.zeros(2, np.int64), both, 0, AGGREGATION.tumbling()[0]) == 1
 
 
 def test_a_log_without_all_rows_is_no_basis() -> None:

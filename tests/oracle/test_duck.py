@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.bench import workloads
 from streamgauge.bench.driver.replay import wire_schema
 from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import PROVIDER, ROCKSDB, settings
 from streamgauge.bench.oracle.batches import BatchLog
 from streamgauge.bench.oracle.checksum import checksum, result_columns
-from streamgauge.bench.oracle.duck import ask, size_and_checksum
+from streamgauge.bench.oracle.duck import ask, asked, size_and_checksum
 from streamgauge.bench.oracle.late_rows import expectation
 from streamgauge.bench.workloads import Spec
 
@@ -130,6 +131,22 @@ def test_names_may_be_anything_and_so_may_a_mark() -> None:
     assert ask(spec, (rows,)).to_pylist() == [{"key": "a", "person_seq": 0, "auction_seq": 1}]
     (passed, _) = ask(replace(spec, query="passthrough"), (rows,)).to_pylist()
     assert passed == {"seq": 0, "event_time": 10**9, 'a "key"': "a", "select": "it's"}
+
+
+def test_whole_sums_have_the_64_bits_of_engines() -> None:
+    with asked(TUMBLING, (events([(1, "a", 3)]),), "select sum(value) as total, min(key) as k from events") as relation:
+        assert [str(kind) for kind in relation.types] == ["BIGINT", "VARCHAR"]
+        assert relation.fetchall() == [(3, "a")]
+
+
+@pytest.mark.parametrize("sql", ["select keyy from events", "select {oops} from events"])
+def test_a_faulty_question_of_a_package_is_one_line(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    query = replace(workloads.find("windowed_aggregation"), question="theirs.sql")
+    monkeypatch.setattr(workloads, "find", lambda _: query)
+    refused = pytest.raises(UserError, match=r"^query windowed_aggregation: theirs\.sql: ")
+    with refused as problem, asked(TUMBLING, (events([(1, "a", 3)]),), sql):
+        pass
+    assert len(str(problem.value).splitlines()) == 1
 
 
 def test_a_sum_beyond_64_bits_is_told() -> None:

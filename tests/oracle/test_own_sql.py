@@ -121,6 +121,10 @@ def test_wrong_answers_are_told_with_an_example(made: list[Answers], given: list
         ("null::timestamp", 1357016400000, False), ("6.25::decimal(10, 2)", 6.2549, True), ("0.5", 0.5, True),
         ("sum(x) from (values (0.1::double), (0.2), (0.3)) t(x)", 0.6, False),
         ("sum(x)::decimal(18, 3) from (values (0.1::double), (0.2), (0.3)) t(x)", 0.6, True),
+        ("timestamp '2013-01-01 05:00'", "2013-01-01T05:00:00", True),
+        ("timestamp '2013-01-01 05:00'", "2013-01-01T07:00:00+02:00", True),
+        ("timestamp '2013-01-01 05:00'", "2013-01-01T05:00:00+02:00", False),
+        ("date '2013-01-01'", "2013-01-01T00:00:00+02:00", False),
     ],
 )  # fmt: skip
 def test_a_value_is_that_of_the_column_s_type_and_no_other_that_it_would_be_rounded_to(
@@ -129,6 +133,33 @@ def test_a_value_is_that_of_the_column_s_type_and_no_other_that_it_would_be_roun
     sql = f"select *, 110::bigint as event_wall, 120::bigint as offered_wall from (select {asked}) t(v)"
     found, _ = answers(made, {"v": given}, events=ORDERED).compare(sql, [], None)
     assert (found.wrong is None) is is_right
+
+
+@pytest.mark.parametrize("late", [pa.array(["12 min", "on time", "", None]), pa.array([12, 0, 0, 0])])
+def test_columns_may_have_the_names_that_the_comparison_needs(made: list[Answers], late: pa.Array) -> None:
+    sql = SQL.replace("as n,", "as n, count(*) + 4 as appended,")
+    right = [{**A, "appended": 6}, {**B, "appended": 5}]
+    events = ORDERED.append_column("late", late)
+    assert answers(made, *right, events=events).compare(sql, ["key"], None)[0].wrong is None
+    found, timed = answers(made, right[0], events=events).compare(sql, ["key"], None)
+    assert (found.differences.each[0].answers, found.differences.cause) == (1, None)
+    assert timed.appended.tolist() == [1000]
+
+
+def test_texts_are_cut_around_their_first_difference(made: list[Answers]) -> None:
+    key = "k" * 200
+    found, _ = answers(made, {"key": key, "n": 7}, events=offered((key, 1, 100, ""))).compare(SQL, ["key"], None)
+    [one] = found.differences.each
+    assert (one.expected, one.actual) == (f"…{'k' * 37} n=1", f"…{'k' * 37} n=7")
+
+
+def test_a_key_that_is_no_value_of_its_type_is_not_the_sentinel_s_answer(made: list[Answers]) -> None:
+    sql = SQL.replace("select key,", "select try_cast(key as bigint) as key,").replace("group by key", "group by 1")
+    events = offered(("1", 9, 100, ""), (None, 99, 130, "sentinel"))
+    given = ({"key": 1, "n": 1}, {"key": None, "n": 1}, {"key": "total", "n": 5})
+    found, _ = answers(made, *given, events=events).compare(sql, ["key"], None)
+    assert found.answers == 2
+    assert [(one.kind, one.answers) for one in found.differences.each] == [("in excess", 1)]
 
 
 #: windows of ten seconds, each with two keys; the third window has a late event of the second one
@@ -227,6 +258,11 @@ def test_answers_that_carry_their_walls_need_no_sql(made: list[Answers]) -> None
         (SQL, ["kee"], "answer.key: found 'kee', allowed: key, n"),
         (SQL.replace("as n", "as m"), ["key"], "answer.sql: the job's answers have no 'm', but key, n"),
         ("select 1 as n, event_wall, offered_wall from events", [], "answer.sql: its answer has equal rows"),
+        (
+            "select key, seq as n, event_wall, offered_wall from events",
+            ["key"],
+            "answer.key: right answers share a key",
+        ),
     ],
 )
 def test_sql_that_cannot_be_used_is_told_in_one_line(

@@ -7,7 +7,7 @@ import logging
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from streamgauge.bench.answers.finite_stream import Events
 from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.spark import submit
 from streamgauge.bench.engines.spark.settings import SparkSettings
-from streamgauge.records.answers import MODES, ForeignAnswer
+from streamgauge.records.answers import MODES, Answer, ForeignAnswer
 from streamgauge.streams.stages.session import library_zip
 
 log = logging.getLogger("streamgauge")
@@ -57,6 +57,14 @@ def ask(
         if not answers[key]:
             raise UserError(f"systems.{system.name}: no query ran: {_last_words(work / f'{key}.log')}")
     return answers
+
+
+def unanswered(answers: Iterable[Answer], queries: Sequence[str]) -> list[Answer]:
+    """An answer for each query and mode that has none, with the reason."""
+    known = {(one.query, one.mode) for one in answers}
+    missing = [(query, mode) for mode in MODES for query in queries if (query, mode) not in known]
+    why = "the system's process ended before it answered"
+    return [Answer(query=query, mode=mode, status="unchecked", why=why) for query, mode in missing]
 
 
 def _start(system: SparkSettings, queries: Sequence[str], work: Path, key: str, private: Path) -> Led:

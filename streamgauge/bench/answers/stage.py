@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from streamgauge.base.errors import UserError
-from streamgauge.bench.answers.ask_systems import ask
+from streamgauge.bench.answers.ask_systems import ask, unanswered
 from streamgauge.bench.answers.figures import results_of
 from streamgauge.bench.answers.finite_stream import Events, make_events, read_events, smaller
 from streamgauge.bench.answers.hard_queries import record_of, run_example, run_hard
@@ -87,6 +87,8 @@ def run(
             answers = ask({system.name: system}, [short(query) for query in queries], few, work / f"own-{system.name}")
             for one in answers[system.name]:
                 tell(system, few.rows.num_rows, one, one.versions)
+            for missing in unanswered(answers[system.name], list(map(short, queries))):
+                tell(system, few.rows.num_rows, missing)
         for other in wired:
             with started(other.model_copy(update={"cpus": None}), work / f"wired-{other.name}") as engine:
                 for answer in run_over_wire(engine, few, queries, work / f"asked-{other.name}"):

@@ -49,7 +49,8 @@ def taken_by(rows: pa.Table, logs: Sequence[BatchLog], frame: int = 0) -> Ints:
     batch_of = np.full(len(numbers), len(logs))
     for partition in np.unique(partitions):
         here = partitions == partition
-        ends = np.array([log.ends[frame].get(int(partition), 0) for log in logs])
+        # a queue that an account leaves out stands where it stood
+        ends = np.maximum.accumulate(np.array([log.ends[frame].get(int(partition), 0) for log in logs], np.int64))
         batch_of[here] = np.searchsorted(ends, numbers[here], side="right")
     if len(numbers) and batch_of.max() >= len(logs):
         raise ValueError("some offered rows were taken by no batch")

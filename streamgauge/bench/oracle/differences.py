@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 import duckdb
@@ -28,6 +29,8 @@ CAUSES: dict[Cause, str] = {
 }
 #: a column of the job's answers: what they have that is no value of its column's type
 ODD = "streamgauge_odd"
+#: another one: when the broker took the answer
+APPENDED = "streamgauge_appended"
 _SHOWN = 120
 
 
@@ -72,14 +75,14 @@ class Comparison:
         expected, actual = _shown("e", kinds), f"{_shown('a', kinds)} || coalesce(a.{ODD}, '')"
         before = (
             "coalesce(e.offered_wall <= (select offered_wall from marks), "
-            "a.appended < (select min(offered_wall) from offered where not streamgauge_earlier))"
+            f"a.{APPENDED} < (select min(offered_wall) from offered where not streamgauge_earlier))"
         )
         base.execute(
-            "create or replace table pairs as select case when a.appended is null then 'missing' "
-            f"when e.offered_wall is null then 'in excess' else 'with other values' end as kind, "
+            f"create or replace table pairs as select case when a.{APPENDED} is null then 'missing' "
+            "when e.offered_wall is null then 'in excess' else 'with other values' end as kind, "
             f"{before} as before_trial, "
             f"case when e.offered_wall is not null then {expected} end as expected, "
-            f"case when a.appended is not null then {actual} end as actual, e.event_wall, "
+            f"case when a.{APPENDED} is not null then {actual} end as actual, e.event_wall, "
             f"from lacks e full join has a on {_same('e', 'a', key)}"
         )
 
@@ -91,7 +94,7 @@ class Comparison:
         ).fetchall()
         if not rows:
             return Differences()
-        each = [Difference(kind, before, count, _cut(one), _cut(other)) for kind, before, count, one, other in rows]
+        each = [Difference(kind, before, count, *_cut(one, other)) for kind, before, count, one, other in rows]
         return Differences(tuple(each), self._cause(late_sql))
 
     def _cause(self, late_sql: str | None) -> Cause | None:
@@ -171,5 +174,12 @@ def _is_time(name: str, kind: str) -> bool:
     return name == "event_time" or kind.startswith(("TIMESTAMP", "DATE"))
 
 
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _cut(one: str | None, other: str | None) -> tuple[str | None, str | None]:
+    """Cuts both texts at their end, or around their first difference where that lies further back."""
+    same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(one or "", other or "", strict=False)))
+    first = same - _SHOWN // 3 if same > _SHOWN * 2 // 3 else 0
+
+    def cut(text: str) -> str:
+        return "…" * (first > 0) + text[first : first + _SHOWN] + "…" * (len(text) > first + _SHOWN)
+
+    return one and cut(one), other and cut(other)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
+from streamgauge.base.errors import UserError
 from streamgauge.bench import workloads
 from streamgauge.bench.oracle.checksum import checksum, result_columns
 from streamgauge.bench.oracle.late_rows import Expectation
@@ -69,7 +70,8 @@ def ask(spec: Spec, frames: tuple[pa.Table, ...]) -> pa.Table:
 def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[duckdb.DuckDBPyRelation]:
     """Makes the tables and yields the query's relation. Raises ValueError for numbers that the answer cannot hold.
 
-    sql: what to ask of the tables instead of the query's own question.
+    sql: what to ask of the tables instead of the query's own question. Raises UserError for a faulty question of a
+    package.
     """
     query = workloads.find(spec.query)
     values = {
@@ -92,9 +94,23 @@ def asked(spec: Spec, frames: tuple[pa.Table, ...], sql: str = "") -> Iterator[d
                 )
                 base.execute(_WINDOWS.format(side=side, events=f"{side}events", **values))
         try:
-            yield base.sql(sql.format(**values))
+            yield _narrow(base.sql(sql.format(**values)))
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as problem:
             raise ValueError(f"{spec.query}: {str(problem).splitlines()[0]}") from None
+        except (duckdb.ProgrammingError, LookupError) as problem:
+            if not query.question:
+                raise
+            raise UserError(f"query {spec.query}: {query.question}: {str(problem).splitlines()[0]}") from None
+
+
+def _narrow(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The relation with sums of whole numbers, which have 128 bits in DuckDB, in the 64 bits of engines."""
+    if "HUGEINT" not in relation.types:
+        return relation
+    names = zip(map(quoted, relation.columns), relation.types, strict=True)
+    return relation.project(
+        ", ".join(f"{name}::bigint as {name}" if kind == "HUGEINT" else name for name, kind in names)
+    )
 
 
 def _nexmark(base: duckdb.DuckDBPyConnection, query: Query, values: dict[str, object]) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from streamgauge.base.arrow import Ints, Mask
 from streamgauge.bench.oracle.batches import BatchLog, taken_by
-from streamgauge.bench.oracle.session_deals import deals, numbered
+from streamgauge.bench.oracle.session_deals import deals, numbered, plain_zeros
 from streamgauge.bench.oracle.watermarks import Watermarks, recomputed
 from streamgauge.bench.workloads import Spec, find
 from streamgauge.records.rules import Operator, Rules
@@ -172,7 +172,7 @@ def counted(rows: pa.Table, batches: Ints, gone: Mask, frame: int, part: Spec, c
     late_rows = rows.filter(pa.array(gone))
     event_ts = late_rows["event_ts"].cast(pa.int64()).to_numpy()
     names = query.groups[frame] if query.groups else (str(part.key),)
-    groups = [late_rows[name] for name in names]
+    groups = [plain_zeros(late_rows[name]) for name in names]
     groups += [pa.array(batches[gone])]
     groups += (
         [late_rows["partition"], pa.array(event_ts)]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamgauge.base.arrow import Ints
 from streamgauge.base.errors import UserError
 from streamgauge.base.words import counted
-from streamgauge.bench.oracle.differences import ODD, Comparison, Differences
+from streamgauge.bench.oracle.differences import APPENDED, ODD, Comparison, Differences
 from streamgauge.bench.oracle.locked import limited, literal, locked, quoted
 
 WALLS = ("event_wall", "offered_wall")
@@ -27,6 +27,7 @@ EARLIER = "streamgauge_earlier"
 #: another one: the partition of the row
 PARTITION = "streamgauge_partition"
 _OURS = f"sentinel, {EARLIER}, {PARTITION}"
+_LATE, _ODD_KEY = "streamgauge_late", "streamgauge_odd_key"
 _SHOWN = 120
 _LOOK_S = 5.0
 _ORDER = "order by offered_wall, seq rows between unbounded preceding and current row"
@@ -42,7 +43,7 @@ OFFERED = (
 _ROUNDED = {
     **{f"{sign}{size}INT": "double" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")},
     **dict.fromkeys(("INTEGER", "UINTEGER"), "double"),
-    "DATE": "timestamp",
+    "DATE": "timestamptz",
 }
 _SQL_TYPES = {"string": "varchar", "int64": "bigint", "float64": "double"}  # DuckDB's names, for declared columns
 
@@ -163,26 +164,32 @@ class Answers:
         self._asked(sql, "of_sentinel")
         values = {name: _value(name, columns[name]) for name in names}
         cast = ", ".join(f"{value} as {quoted(name)}" for name, value in values.items())
-        odd = ", ".join(
-            f"case when {value} is null then {literal(f' ({name} is ')} || {_at(name)} || ')' end"
+        odds = {
+            name: f"case when {value} is null then {literal(f' ({name} is ')} || {_at(name)} || ')' end"
             for name, value in values.items()
-        )
+        }
+        odd, odd_key = f"coalesce({', '.join(odds.values())})", f"coalesce({', '.join(odds[name] for name in key)})"
         same = " and ".join(f"e.{quoted(name)} is not distinct from a.{quoted(name)}" for name in key)
-        self._base.execute(f"create table typed as select {cast}, coalesce({odd}) as {ODD}, appended from raw")
         self._base.execute(
-            f"create table mine as from typed a where exists (from expected e where {same})"
+            f"create table typed as select {cast}, {odd} as {ODD}, {odd_key} is not null as {_ODD_KEY}, "
+            f"appended as {APPENDED} from raw"
+        )
+        self._base.execute(
+            f"create table mine as from typed a where {_ODD_KEY} or exists (from expected e where {same})"
             f" or not exists (from of_sentinel e where {same})"
         )
         every = ", ".join(map(quoted, names))
         self._base.execute(
             "create table firsts as from mine "
-            f"qualify row_number() over (partition by {every}, {ODD} order by appended) = 1"
+            f"qualify row_number() over (partition by {every}, {ODD} order by {APPENDED}) = 1"
         )
         outcome.answers = self._count("from mine")
         outcome.expected_rows = self._count("from expected")
         copies = self._count(f"select distinct {every} from expected")
         if copies != outcome.expected_rows:
             raise UserError("answer.sql: its answer has equal rows, so duplicates cannot be seen; add a column")
+        if self._count(f"select distinct {', '.join(map(quoted, key))} from expected") != outcome.expected_rows:
+            raise UserError("answer.key: right answers share a key; name all columns that tell answers apart")
         outcome.reported_rows = self._count("from firsts")
         outcome.duplicates = outcome.answers - outcome.reported_rows
         outcome.delivery = "exactly once" if not outcome.duplicates else "at least once"
@@ -199,7 +206,7 @@ class Answers:
                 rows = f"{counted(outcome.reported_rows, 'row')}, {outcome.expected_rows} expected"
                 outcome.wrong = f"output wrong: {rows}; {outcome.differences.in_words()}"
         self._base.execute(
-            "create or replace table timed as select e.event_wall, e.offered_wall, min(a.appended) as appended "
+            f"create or replace table timed as select e.event_wall, e.offered_wall, min(a.{APPENDED}) as appended "
             f"from firsts a join expected e on {same} group by e.event_wall, e.offered_wall, {self._of('e', key)}"
         )
         # an answer is timed unless only rows from before the trial contributed to it
@@ -207,8 +214,9 @@ class Answers:
 
     def _late(self, plain: str, sql: str) -> str | None:
         """Makes `events` of those that came out of order alone; returns the SQL over them, None if there are none."""
-        late = f"select *, epoch_us(event_ts) < max(epoch_us(event_ts)) over ({_ORDER}) as late from offered"
-        self._base.execute(f"{plain.replace('from offered', f'from ({late} where not sentinel)')} where late")
+        late = f"select *, epoch_us(event_ts) < max(epoch_us(event_ts)) over ({_ORDER}) as {_LATE} from offered"
+        plain = plain.replace("from offered", f"from ({late} where not sentinel)").replace(_OURS, f"{_OURS}, {_LATE}")
+        self._base.execute(f"{plain} where {_LATE}")
         return sql if self._count("from events") else None
 
     def _asked(self, sql: str, table: str) -> dict[str, str]:
@@ -260,6 +268,8 @@ class Answers:
 
 def _value(name: str, kind: str) -> str:
     """An answer's column as that type; null for a text that is none, or that the type would round or cut."""
+    if kind == "TIMESTAMP":  # by itself DuckDB leaves out the offset of a text
+        return f"try_cast(try_cast({_at(name)} as timestamptz) as timestamp)"
     value, whole = f"try_cast({_at(name)} as {kind})", _ROUNDED.get(kind)
     return value if whole is None else f"case when try_cast({_at(name)} as {whole}) = {value}::{whole} then {value} end"
 
