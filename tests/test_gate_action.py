@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from streamgauge.bench.measure import lock
+from streamgauge.base.folders import LOCKS
 from tests.conftest import ROOT
 from tests.gate.repositories import benchmark, commit, git, repository
 from tests.gate.runner import HEAD, VENV, Runner
@@ -307,7 +307,7 @@ def test_the_steps_of_the_action_run_in_a_fresh_environment_from_the_wheel(runne
     git(place, "checkout", "--quiet", "same")
     commit(place, "a word", {"README.md": "word"})
     path = f"{runner.read('path').strip()}:{os.environ['PATH']}"
-    paths = {"PATH": path, "PYTHONPATH": str(runner.folder / "engines"), lock.LOCKS: str(runner.folder)}
+    paths = {"PATH": path, "PYTHONPATH": str(runner.folder / "engines"), LOCKS: str(runner.folder)}
     # equal commits are never no-go; where others load the host, the minute may not be enough for a go
     for head, code, verdicts in (("change", 1, {"no-go"}), ("same", 0, {"go", "inconclusive"})):
         git(place, "checkout", "--quiet", head)

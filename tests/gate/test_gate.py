@@ -13,7 +13,7 @@ from streamgauge.app.cli import application
 from streamgauge.app.gate import verdict
 from streamgauge.app.gate.pairs import Pairs
 from streamgauge.app.gate.repository import Repository
-from streamgauge.bench.measure import lock
+from streamgauge.base.folders import LOCKS
 from streamgauge.config import load
 from streamgauge.config.gate import Gate
 from streamgauge.records.gate import GateCheck, GateRepetition
@@ -23,7 +23,7 @@ from tests.gate.repositories import benchmark, commit, git, repository
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(lock.LOCKS, str(tmp_path_factory.mktemp("locks")))
+    monkeypatch.setenv(LOCKS, str(tmp_path_factory.mktemp("locks")))
 
 
 def gate(place: Path, *more: str, base: str = "main", head: str = "HEAD") -> Result:

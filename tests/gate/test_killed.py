@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.bench.measure import lock
+from streamgauge.base.folders import LOCKS
 from streamgauge.records.gate import GateCheck, GateRepetition
 from tests.conftest import ROOT
 from tests.gate.repositories import benchmark, git, repository
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.prove]
 
 def test_a_killed_gate_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "locks").mkdir()
-    monkeypatch.setenv(lock.LOCKS, str(tmp_path / "locks"))
+    monkeypatch.setenv(LOCKS, str(tmp_path / "locks"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     place = tmp_path / "r"
     repository(place, benchmark(), benchmark(capacity=12_000))

@@ -130,6 +130,6 @@ def test_failed_expectations_are_those_without_success() -> None:
 def test_a_stream_is_as_disordered_as_it_came_out_not_as_it_was_asked_for(
     target: float | None, wanted: int, achieved: int, percent: float
 ) -> None:
-    counts = {"events": 26_483, "target_out_of_order": wanted, "achieved_out_of_order": achieved}
+    counts: dict[str, Any] = {"events": 26_483, "target_out_of_order": wanted, "achieved_out_of_order": achieved}
     made = StreamManifest.model_construct(target_percent=target, **counts)
     assert made.out_of_order_percent == pytest.approx(percent, rel=1e-5)
