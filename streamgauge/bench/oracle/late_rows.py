@@ -188,7 +188,7 @@ def concerned(rows: pa.Table, frame: int, part: Spec) -> Mask:
     query = find(part.query)
     if query.reads:
         columns = (pc.is_in(rows[name], pa.array(values)).to_numpy() for name, values in query.reads[frame].items())
-        return np.logical_and.reduce(list(columns))
+        return np.asarray(np.logical_and.reduce(list(columns)))
     event_ts = rows["event_ts"].cast(pa.int64()).to_numpy()
     if query.streams == 2:  # each frame reads the whole stream
         known = rows[str(part.key)].is_valid().to_numpy() if frame else np.ones(rows.num_rows, bool)

@@ -101,5 +101,5 @@ def _past_everything_ms(rows: pa.Table, spec: Spec, rules: Rules) -> int:
     if not rows.num_rows:
         return rules.begins_ms
     lag_us = max(operator.lag_us for operator in rules.operators)
-    latest_us = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
+    latest_us: int = pc.max(rows["event_ts"].cast(pa.int64())).as_py()
     return -(-(latest_us + spec.length_us + lag_us) // 1000)

@@ -146,7 +146,7 @@ def _contents(frames: dict[str, DataFrame], bin_shift: int) -> dict[str, _Conten
 
     def content(mine: list[Row]) -> _Content:
         def total(name: str) -> int:
-            return sum((row[f"{name}_high"] << 32) + row[f"{name}_low"] for row in mine) % _WORD
+            return sum((int(row[f"{name}_high"]) << 32) + int(row[f"{name}_low"]) for row in mine) % _WORD
 
         return _Content(
             rows=sum(row["rows"] for row in mine),
