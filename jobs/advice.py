@@ -3,8 +3,8 @@
 Usage: spark-submit jobs/advice.py --config FILE --run-id ID --workload NAME
 """
 
+from streamgauge.app.stage_job import job
 from streamgauge.bench.measure import advice
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("advice") as j:

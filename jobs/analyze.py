@@ -1,7 +1,7 @@
 """spark-submit application: measures the disorder of events and writes their profile."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.streams.stages import analyze
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("analyze") as j:

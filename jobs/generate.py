@@ -1,7 +1,7 @@
 """spark-submit application: makes the stream of one experiment from the events."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.streams.stages import generate
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("generate") as j:

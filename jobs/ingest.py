@@ -1,9 +1,9 @@
 """spark-submit application: reads the source into events."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.bench.measure.checks import check_sections
 from streamgauge.results.index import garbage_collection
 from streamgauge.streams.stages import ingest
-from streamgauge.streams.stages.job import job
 
 with job("ingest") as j:
     check_sections(j.benchmark)  # before anything that takes long

@@ -1,8 +1,8 @@
 """spark-submit application: runs a measurement of one cell. It only controls; the system is a process of its own."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.bench.measure.cell_run import CellRun, measure
 from streamgauge.bench.measurements import MEASUREMENTS
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job() as j:

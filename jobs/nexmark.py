@@ -1,10 +1,10 @@
 """spark-submit application: runs the Nexmark suite on one experiment's stream, and the hard queries; checks answers."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.bench.answers import stage
 from streamgauge.bench.measure.lock import measuring
 from streamgauge.bench.measure.timing import stage_seconds
 from streamgauge.catalog.stages import BY_NAME
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("nexmark") as j:

@@ -2,12 +2,12 @@
 
 from streamgauge.app.nights.night import BAD, Night
 from streamgauge.app.nights.series import looks
+from streamgauge.app.stage_job import job
 from streamgauge.base.errors import UserError
 from streamgauge.results.index import Index, default_url
 from streamgauge.results.report import dashboard
 from streamgauge.results.report.overview import expected
 from streamgauge.results.report.run_records import Records
-from streamgauge.streams.stages.job import job
 
 with job("regressions") as j:
     index = Index(default_url(j.store.root))

@@ -4,9 +4,9 @@ It only controls; both systems are processes of their own.
 """
 
 from streamgauge.app.nights import release_check
+from streamgauge.app.stage_job import job
 from streamgauge.results import index
 from streamgauge.results.report.release_page import build
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("release") as j:

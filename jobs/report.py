@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from streamgauge.app.stage_job import job
 from streamgauge.results import index
 from streamgauge.results.report import build
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("report") as j:

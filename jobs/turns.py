@@ -1,7 +1,7 @@
 """spark-submit application: searches cells with proven streams in turns, and measures latency. It only controls."""
 
+from streamgauge.app.stage_job import job
 from streamgauge.bench.measure import turns
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("turns") as j:

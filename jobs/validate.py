@@ -3,9 +3,9 @@
 Usage: spark-submit jobs/validate.py --config FILE --run-id ID --experiment NAME
 """
 
+from streamgauge.app.stage_job import job
 from streamgauge.base.shipped import shipped
 from streamgauge.streams.stages import validate
-from streamgauge.streams.stages.job import job
 
 if __name__ == "__main__":
     with job("validate") as j:

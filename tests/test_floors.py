@@ -130,6 +130,11 @@ def test_imports_run_downwards() -> None:
     assert [wrong for file in FILES for wrong in wrong_imports(file)] == []
 
 
+def test_streams_needs_no_benchmark_file() -> None:
+    used = {name for file in FILES if room(name_of(file)).startswith("streams") for name in imports(file)}
+    assert not [name for name in used if name.startswith(("streamgauge.config", "streamgauge.catalog.stages"))]
+
+
 def test_a_measurement_s_files_have_roles_and_it_names_each_part_where_its_role_stands() -> None:
     folders = [file.parent for file in (PACKAGE / "bench" / "measurements").glob("*/__init__.py")]
     assert {folder.name for folder in folders} == set(measurements.MEASUREMENTS.built_in)
@@ -155,7 +160,7 @@ ALLOWED_NAMES = {
     "app/airflow/home.py": "a connection's type",
     "base/environment.py": "a version of our own software",
     "results/report/machine.py": "the log of a stage",
-    "streams/stages/job.py": "the log of a stage",
+    "app/stage_job.py": "the log of a stage",
     "streams/stages/validate.py": "an engine of Great Expectations",
 }
 

@@ -10,12 +10,12 @@ import pytest
 
 from streamgauge import config
 from streamgauge.app.airflow.progress import line
+from streamgauge.app.stage_job import Job
 from streamgauge.base.errors import Skipped, UserError
 from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.metrics.pipeline import Pipeline
 from streamgauge.results.report.run_records import Records
-from streamgauge.streams.stages.job import Job
 
 RAW: dict[str, Any] = {
     "name": "b",
