@@ -125,3 +125,11 @@ def test_streams_works_alone_as_its_section_says(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_dots_stand_for_any_lines(printed: list[str], wanted: list[str], same: bool) -> None:
     assert matches(printed, wanted) is same
+
+
+def test_pages_link_to_no_file_outside_that_the_rendered_site_lacks_and_each_is_in_its_navigation() -> None:
+    outside = {link for page in PAGES[1:] for link in re.findall(r"\]\(\.\./([^)#]+)", page.read_text())}
+    made = set(re.findall(r'"\$here/(\w+\.md)"', (ROOT / "scripts" / "docs.sh").read_text()))
+    assert outside <= made
+    shown = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {page.name for page in PAGES[1:]} <= shown
