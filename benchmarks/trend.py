@@ -1,6 +1,6 @@
 """Counts how often the judgement of a long run's series errs, on series whose truth is known.
 
-    .venv/bin/python -m benchmarks.trend [--seeds 100] [--samples 90,600] [--markdown]
+    .venv/bin/python -m benchmarks.trend [--seeds 100] [--samples 90,600] [--series 1] [--markdown]
 
 Each line has so many series of one kind, with noise of deviation 1 and a sample every 2 s. `growing` counts those in
 which a growth was found: on level series an error, on leaks the power. The other methods are the t-test of a straight
@@ -133,14 +133,14 @@ class Counted:
         return [kind, str(count), f"{growth:g}" if growth else "level", *names[:3], error, *names[3:]]
 
 
-def count(kind: str, samples: int, growth: float, seeds: int) -> list[str]:
+def count(kind: str, samples: int, growth: float, seeds: int, series: int = 1) -> list[str]:
     at = np.arange(samples) * EVERY_S
     found, errors = Counted(), list[float]()
     true = growth / at[-1] * 3600
     for seed in range(seeds):
         draw = np.random.default_rng((seed, samples, sorted(LEVEL).index(kind), int(growth)))
         seen = LEVEL[kind](draw, samples) + growth * at / at[-1]
-        judged = trend(at.tolist(), seen.tolist())
+        judged = trend(at.tolist(), seen.tolist(), series=series)
         found.growing += judged.kind == "growing"
         found.open += judged.kind == "not clear"
         if judged.low is not None and judged.high is not None:
@@ -158,12 +158,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Errors of the judgement of long runs")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--samples", default="90,600", help="lengths of the series")
+    parser.add_argument("--series", type=int, default=1, help="series that are judged together; Spark has nine")
     parser.add_argument("--markdown", action="store_true", help="print the table for docs/soak.md")
     args = parser.parse_args()
     names = ["series", "samples", "growth", "growing", "not clear", "covered", "error", "line", "Kendall", "bootstrap"]
     kinds = [(kind, 0.0) for kind in LEVEL] + LEAKS
     lengths = [int(length) for length in args.samples.split(",")]
-    rows = [count(kind, length, growth, args.seeds) for kind, growth in kinds for length in lengths]
+    rows = [count(kind, length, growth, args.seeds, args.series) for kind, growth in kinds for length in lengths]
     if args.markdown:
         print("\n".join(f"| {' | '.join(row)} |" for row in [names, ["---"] * len(names), *rows]))
         return

@@ -19,7 +19,7 @@ from streamgauge.stats.scalability import CONFIDENCE, Refused
 class Curve:
     """Rates in events/s on the same parts of the machine, ascending, in each block of a process.
 
-    differ: part by which the speed of a fresh process differs from that of this one, with 90 %.
+    differ: part by which the speed of a process differs from the middle of all, with 90 %.
     """
 
     cpus: Sequence[float]

@@ -83,7 +83,7 @@ def test_more_than_it_takes_is_never_live(tmp_path: Path, monkeypatch: pytest.Mo
     assert (run.live_s, run.hour.kind, run.void) == (None, "never", "")
     assert run.taken_per_s is not None
     assert run.taken_per_s.value == pytest.approx(3000, rel=0.05)
-    assert run.sentence.startswith("it was not live within 1 second in 2 of 2 repeats; it takes ")
+    assert run.sentence.startswith("it was not live in 2 of 2 repeats, which last 1 second at most; it takes ")
     never = "after a standstill at this rate it never catches up: it takes no more than comes"
     assert run.sentence.endswith(never)
     seconds, taken, hour, _ = read_jsonl(bench.store.run("r") / "results.jsonl")
@@ -252,6 +252,18 @@ def test_a_repeat_whose_system_failed_has_no_figure_and_leaves_none_to_the_other
     assert repeat.taken_per_s == 1000
 
 
+def test_a_backlog_that_the_driver_does_not_hold_says_nothing_of_the_system() -> None:
+    looks = tuple(Sample(at / 10, 300.0 + at / 10, 0, 0) for at in range(5))
+    seen = TrialObservation(1000, 60, looks, 0, 0, clock=looks, overflow=True)
+    why = "the driver's queues do not hold the backlog: raise replay.max_memory_mb"
+    unheld = {"outcome": "inconclusive", "reason": why}
+    trial = uncompared(seen, {"system": {}, "drained": False}).model_copy(update=unheld)
+    repeat = stage.repeat_of(trial, 1.0)
+    assert (repeat.valid, repeat.failed, repeat.reason) == (False, False, why)
+    slow = stage.repeat_of(trial.model_copy(update={"outcome": "unsustainable"}), 1.0)
+    assert (slow.valid, slow.live_s) == (True, None)
+
+
 @pytest.mark.parametrize(("counted_in", "told"), [("events", 7), ("groups of events", None)])
 def test_groups_that_an_engine_dropped_are_no_events(counted_in: str, told: int | None) -> None:
     looks = tuple(Sample(at, max(0.0, 5.0 - at), 0, 1000 * at) for at in range(20))
@@ -288,7 +300,7 @@ def test_sentences_say_what_was_measured_and_what_was_not(tmp_path: Path) -> Non
         "the interval of the seconds until it is live reaches the patience of 20 minutes; it takes "
     )
     late = run.model_copy(update={"live_s": None, "repeats": (repeat.model_copy(update={"live_s": None}),)})
-    assert late.not_within == "it was not live within 20 minutes in 1 of 1 repeat"
+    assert late.not_within == "it was not live in 1 of 1 repeat, which last 20 minutes at most"
     told = late.model_copy(update={"taken_per_s": Spread(value=30_000, low=20_000, high=40_000, samples=3)})
     # 2.9 million events wait beyond the 10 s, and 20,000 a second are worked off
     assert told.not_within == f"{late.not_within}; by what it takes it needs 2.4 minutes (1.6 to 4.8)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -93,6 +94,26 @@ def test_what_was_killed_goes_on_with_the_cpus_that_it_had_and_what_does_not_com
             strike(cast(Adapter, _Killed(NotStruck("exit 3"))), Path(), drivers)
         assert str(ended.value) == f"the fault {strike.fault} was not brought about: exit 3"
         assert (strike.missed, strike.failure, strike.struck_s) == (str(ended.value), "", None)
+
+
+def test_a_link_that_cannot_be_mended_is_no_failure_of_the_system() -> None:
+    drivers: Any = [{"state": "started", "start_wall_ns": time.time_ns() - 10**9}]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        strike = Strike("cut", 0.5, 0.1)
+        with strike.between((Endpoint("127.0.0.1", server.getsockname()[1]),)) as [to]:
+
+            def take() -> None:
+                time.sleep(0.05)
+                taken.append(socket.create_server((to.host, to.port)))
+
+            taken: list[socket.socket] = []
+            thread = threading.Thread(target=take)
+            thread.start()
+            with pytest.raises(Ended, match=r"^the fault cut was not brought about: the link cannot be mended: "):
+                strike(cast(Adapter, _Killed()), Path(), drivers)
+            thread.join()
+            taken[0].close()
+    assert (strike.failure, strike.struck_s) == ("", None)
 
 
 def test_a_fault_counts_from_its_begin_and_what_is_taken_until_it_is_over_is_of_the_old_one() -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.measurements.recovery.record import RecoveryRun
 from streamgauge.catalog import results
 from streamgauge.results.report import cells_section
@@ -23,6 +25,23 @@ def test_a_known_pause_is_found(tmp_path: Path) -> None:
     assert (trial.valid, trial.correct, trial.lost, trial.doubled) == (True, True, 0, 0), trial
     assert trial.taken_again_s is not None
     assert 0.55 <= trial.taken_again_s < 3, "beside other tests; those below prove how exact it is"
+
+
+def test_a_system_that_comes_up_no_more_leaves_what_was_measured_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(system: KnownSystem) -> None:
+        monkeypatch.setattr(KnownSystem, "start", refused)
+        system.failure = "it was not started"
+        raise UserError("no port")
+
+    monkeypatch.setattr(KnownSystem, "resume", refused)
+    kill, cut = recovered(bench_of(tmp_path, {"seconds": 5, "repeats": 2, "faults": ["kill", "cut"]})).faults
+    [trial] = kill.trials
+    assert (trial.valid, trial.back_s, trial.reason) == (True, None, "it did not go on after the fault kill: no port")
+    assert kill.sentence.startswith("kill: not back in 1 of 1 trials, it did not go on after the fault kill: no port")
+    again = "it started before with these settings, but failed to start again: no port"
+    assert (cut.trials, cut.unmeasurable) == ((), again)
 
 
 @pytest.mark.prove

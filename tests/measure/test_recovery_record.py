@@ -106,6 +106,8 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
         (True, True), (True, False), (True, False), (True, False), (False, True), (False, True), (False, True),
     ]  # fmt: skip
     assert (never.reason, overflown.reason[:48], alone.reason, left.reason) == (dead, full, gone, gone)
+    died = "the system died: it was not started"
+    assert struck(died[12:], away=dead, invalid=died).reason == dead, "what it told when it was started"
     few = suffered_of("kill", "", [back, slipped, alone, left])
     assert few.back_s == Spread(value=back.back_s or 0.0)
     assert few.sentence == f"kill: back after {back.back_s:.3g} s; answers not compared; 1 of 4 trials counts"

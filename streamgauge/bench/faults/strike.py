@@ -92,8 +92,11 @@ class Strike:
         log.info("  %s after %.1f s", self.fault, self.struck_s)
         if self.fault == "cut":
             time.sleep(self._cut_s)
-            for link in self._links:
-                link.mend()
+            try:
+                for link in self._links:
+                    link.mend()
+            except OSError as problem:
+                raise NotStruck(f"the link cannot be mended: {problem}") from None
         if self.fault == "rescale":
             system.rescale()
         elif self.fault != "restart" and not self._cuts_link:

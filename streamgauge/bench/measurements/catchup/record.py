@@ -120,7 +120,7 @@ class CatchupRun(RatedRun):
         live, most = sum(one.live_s is None for one in self.valid), minutes(self.most_s)
         said = f"the interval of the seconds until it is live reaches the patience of {most}"
         if live:
-            said = f"it was not live within {most} in {live} of {counted(len(self.valid), 'repeat')}"
+            said = f"it was not live in {live} of {counted(len(self.valid), 'repeat')}, which last {most} at most"
         taken, within = (self.taken_per_s.value, self.taken_per_s.interval) if self.taken_per_s else (None, None)
         needs = needed(self.behind_s - self.max_age_s, self.rate_events_per_s, taken, within)
         if needs.kind == "claimed":

@@ -125,8 +125,9 @@ def repeat_of(measured: TrialResult, bound_s: float) -> Repeat:
     caught = CaughtUp(None, None) if failure else caught
     own = measured.dropped if measured.dropped and measured.dropped.counted_in == "events" else None
     late = check.get("late_events") if check and not measured.dropped else None
+    unheld = seen.overflow and measured.outcome == "inconclusive"  # the driver's queues did not hold the backlog
     return Repeat(
-        valid=seen.invalid is None and not (failure or seen.uncommitted),
+        valid=seen.invalid is None and not (failure or seen.uncommitted or unheld),
         failed=bool(failure),
         reason=failure or _reason(measured),
         live_s=caught.live_s,

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from streamgauge.base.errors import Outage
 from streamgauge.bench.driver.system import Capabilities
 from streamgauge.bench.faults.course import course
 from streamgauge.bench.faults.strike import Strike, spared
@@ -66,7 +67,16 @@ def trials_of(
     roomy = replace(cell_run, benchmark=with_room(benchmark, system, section.seconds))
     with roomy.ready(section.cell_seconds(benchmark)) as (bench, token):
         why = {fault: why_not(benchmark, bench.capabilities, fault) for fault in section.faults}
-        seen = {fault: [] if why[fault] else [*struck(bench, section, fault, rate, token)] for fault in section.faults}
+        seen: dict[Kind, list[tuple[Strike, TrialResult]]] = {fault: [] for fault in section.faults}
+        for fault in [one for one in section.faults if not why[one]]:
+            try:
+                for trial in struck(bench, section, fault, rate, token):
+                    seen[fault].append(trial)
+            except Outage as problem:
+                if not any(strike.failure for trials in seen.values() for strike, _ in trials):
+                    raise  # no fault is to blame that it does not start
+                log.warning("%s: %s", fault, problem)
+                why[fault] = "" if seen[fault] else str(problem)
     bound_s = benchmark.search.max_age.seconds
     faults = [
         suffered_of(fault, why[fault], [struck_of(strike, measured, bound_s) for strike, measured in trials], interval)
@@ -163,7 +173,9 @@ def _failure(strike: Strike, measured: TrialResult) -> str:
     seen = measured.observation
     if seen.overflow and not seen.invalid:
         return "the queues overflowed, and the trial ended there; raise replay.max_memory_mb"
-    return strike.failure if strike.failure == seen.invalid else measured.failure
+    if measured.failure or strike.failure == seen.invalid:  # else its driver failed
+        return strike.failure or measured.failure
+    return ""
 
 
 def differing(check: Compared | None) -> tuple[int | None, int | None, bool]:

@@ -76,7 +76,7 @@ def _need(run: ScalingRun, need: Need) -> tuple[str, str, str]:
     ends = f"{number(need.low)} to {'no known number' if need.high is None else number(need.high)}"
     by = "the least measured part" if need.by == "points" else "by the law"
     beyond = ", continued beyond what was measured" if need.is_beyond else ""
-    fresh = f"if a fresh process differs by up to {share(round(run.differ, 2))}"
+    fresh = f"if processes differ from their middle by up to {share(round(run.differ, 2))}"
     return (label, number(need.cpus), f"{by}{beyond}; {ends} with 90\u202f%, {fresh}")
 
 

@@ -124,7 +124,7 @@ class ScalingRun(Answered):
     law: Scalability | None = None
     refused: str = ""  # why there is no law
     need: Need | None = None
-    differ: float = 0.0  # part by which the speed of a fresh process differs from that of this one, with 90 %
+    differ: float = 0.0  # part by which the speed of a process differs from the middle of all, with 90 %
     core_hour: float | None = None
     checked: Checked | None = None
     seconds: float = 0.0  # of the measurement, its warm-up included

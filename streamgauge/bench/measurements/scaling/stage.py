@@ -301,7 +301,7 @@ def keep(cell_run: CellRun, run: ScalingRun) -> None:
         about = partial(
             result, samples=rates, void=run.void, remark="" if need.cpus else "no part is known to carry it"
         )
-        name, unit = f"for_{need.rate_events_per_s:g}_per_s", setting or "cores"
+        name, unit = f"for_{need.rate_events_per_s:.15g}_per_s", setting or "cores"
         about(f"scaling_{unit}_{name}", unit, need.cpus, interval=between)
         if run.core_hour is not None:
             price = partial(cost_per_billion, rate=need.rate_events_per_s, core_hour=run.core_hour)
