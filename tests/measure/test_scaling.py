@@ -6,6 +6,7 @@ Values of a setting: test_scaling_settings.py. The cost of disorder in CPUs: tes
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from benchmarks.scalability import IN_TURNS, LAWS, row
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import read_jsonl
+from streamgauge.base.units import Duration
 from streamgauge.bench.driver.system import Capabilities, Share
 from streamgauge.bench.engines.known.known_system import KnownSystem
 from streamgauge.bench.measure import timing
@@ -30,7 +32,7 @@ from streamgauge.bench.search.steps import Hold
 from streamgauge.catalog.stages import BY_NAME, stages_of
 from streamgauge.config import Search
 from streamgauge.config.benchmark import Overrides
-from streamgauge.records.measurement import Limits, Window
+from streamgauge.records.measurement import Batch, Limits, Window
 from streamgauge.results.report import cells_section
 from streamgauge.results.report.blocks import Chart, Hole, Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -212,6 +214,39 @@ def test_a_point_is_fitted_to_small_and_large_batches_of_the_rate_that_is_expect
         assert max(small - smallest, largest - large) <= 1
         assert large == pytest.approx(8 * small, rel=0.01)
     assert rows[1.0][-1] == pytest.approx(2 * rows[0.5][-1], rel=0.01)
+
+
+def test_a_limit_far_beyond_the_windows_is_measured_and_not_read_from_batches_that_took_as_long() -> None:
+    asked = list[int]()
+
+    def noisy(_: float, step: Hold) -> Window:
+        """On a part, a batch costs seconds, and its noise hides what a few rows cost."""
+        asked.append(step.rows)
+        batch_s = 2.6 + 1e-6 * step.rows + (0.5 if "small" in step.reason else 0.0)
+        return Window(1, "ladder", step.rows, tuple(Batch(n * batch_s, step.rows, batch_s) for n in range(4)))
+
+    settings = Search().model_copy(update={"max_age": Duration.parse("4s")})
+    [point] = measure_parts((0.25,), 1, 1, settings, Limits(), WHOLE, visits(noisy))
+    assert len(asked) > 2
+    assert asked == sorted(asked)
+    assert point.estimate is not None
+    assert point.estimate.rate_events_per_s < 2 * (4 - 2.6) / 1e-6 / 4
+    assert point.estimate.backlog_rows <= 4 * asked[-1]
+
+
+def test_a_rate_on_which_the_trial_of_answers_falls_behind_is_contradicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = Checked(rate_events_per_s=6000.0, outcome="unsustainable", reason="an event waited 27.7 s, more than 3 s")
+    monkeypatch.setattr(stage, "CHECK_S", 1.0)
+    monkeypatch.setattr(stage, "checked_of", lambda *_: (checked, {}))
+    run = measured(bench_of(tmp_path, cores=[4, 1], blocks=2))
+    one, four = run.points
+    assert one.rate_events_per_s is None
+    assert re.fullmatch(r"contradicted: at 60% of the estimate, \S+ events/s, an event waited .* than 3 s", one.reason)
+    assert (four.rate_events_per_s is not None, four.efficiency) == (True, None), "against one CPU"
+    lines = {line["metric"]: line for line in read_jsonl(tmp_path / "artifacts" / "runs" / "r" / "results.jsonl")}
+    assert (lines["scaling_rate_at_1"]["value"], lines["scaling_rate_at_1"]["valid"]) == (None, False)
 
 
 def test_a_known_cap_of_a_batch_bounds_the_rate_and_without_batches_one_window_is_enough() -> None:

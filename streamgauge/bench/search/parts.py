@@ -31,6 +31,8 @@ _BACKLOG = 0.5
 #: in a process with another setting, the last batches take this part of what the allowed age leaves: just beyond the
 #: answer, as in the search. A window has at most so many times the rows of the one before
 _BEYOND, _GROWS = 1.15, 4
+#: where rates are in proportion, a limit that lies at more than so many times the rows of all windows is measured
+_FAR = 4
 #: times that a point is measured until it has an estimate
 _TRIES = 2
 #: most points in a row without an estimate
@@ -104,19 +106,25 @@ def _windows(
     while left and not (windows and windows[-1].invalid):
         step = left.pop(0)
         windows.append(measure(step))
-        if same is None and not left and (rows := _more_rows(windows, step.rows, settings, limits)) > step.rows:
+        if not left and (rows := _more_rows(windows, step.rows, settings, limits, same)) > step.rows:
             left = [dataclasses.replace(step, rows=rows)]
     return windows
 
 
-def _more_rows(windows: Sequence[Window], held: int, settings: Search, limits: Limits) -> int:
-    """Rows of the next window: towards the plateau, or beyond the answer, where a cap and a bend show; 0 at the end."""
+def _more_rows(windows: Sequence[Window], held: int, settings: Search, limits: Limits, same: Estimate | None) -> int:
+    """Rows of the next window: towards the plateau, or beyond the answer, where a cap and a bend show; 0 at the end.
+
+    Where rates are in proportion, the windows lie near the answer. One that lies far beyond them is none: two windows
+    whose batches took as long tell nothing of what a row costs.
+    """
     age = settings.max_age.seconds
     if limits.continuous:
+        if same is not None:
+            return 0
         rows = warm_up_rows(windows, age, limits.most_rows)
         return rows if rows >= 2 * held else 0
-    so_far = _fit(windows, settings, limits, None)
-    if so_far is None or held >= int(so_far.backlog_rows):
+    so_far = _fit(windows, settings, limits, same)
+    if so_far is None or (1 if same is None else _FAR) * held > so_far.backlog_rows - 1:
         return 0
     return int(min(limits.most_rows, _GROWS * held, so_far.rows_for(age, _BEYOND)))
 

@@ -214,6 +214,10 @@ def _measured(
         if isinstance(problem, Outage) and section.setting is not None:
             raise  # fresh processes did not get that far, which is worth a retry
         checked, software = Checked(rate_events_per_s=rate, outcome="inconclusive", reason=str(problem)), {}
+    if checked.outcome == "unsustainable":
+        why = f"contradicted: at {CHECKED:.0%} of the estimate, {most:,.0f} events/s, {checked.reason}"
+        points = [replace(one, estimate=None, reason=why) if one.cpus == part else one for one in points]
+        carried = [carried_of(points, part, section.parts, section.setting) for part in section.parts]
     where = {} if section.setting is None else {"at": f"with {section.setting} {part:.15g}"}
     return carried, checked.model_copy(update=where), software
 
