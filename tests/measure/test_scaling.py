@@ -220,7 +220,7 @@ def test_a_limit_far_beyond_the_windows_is_measured_and_not_read_from_batches_th
     asked = list[int]()
 
     def noisy(_: float, step: Hold) -> Window:
-        """On a part, a batch costs seconds, and its noise hides what a few rows cost."""
+        """Returns a window in which a batch costs seconds, whose noise hides what a few rows cost."""
         asked.append(step.rows)
         batch_s = 2.6 + 1e-6 * step.rows + (0.5 if "small" in step.reason else 0.0)
         return Window(1, "ladder", step.rows, tuple(Batch(n * batch_s, step.rows, batch_s) for n in range(4)))
