@@ -234,6 +234,12 @@ def test_a_limit_far_beyond_the_windows_is_measured_and_not_read_from_batches_th
     assert point.estimate.backlog_rows <= 4 * asked[-1]
 
 
+def test_windows_have_rows_also_where_a_batch_is_expected_to_take_all_of_the_allowed_age() -> None:
+    slow = Estimate(**{**vars(WHOLE), "batch_cost_s": 12.0})
+    small, large = steps(Search(), Limits(), slow, WHOLE)
+    assert (small.rows, large.rows) == (1250, 10_000), "0.1 of ten seconds, at 0.1 ms a row, and an eighth of them"
+
+
 def test_a_rate_on_which_the_trial_of_answers_falls_behind_is_contradicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

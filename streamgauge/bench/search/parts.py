@@ -25,6 +25,9 @@ from streamgauge.records.measurement import Limits, Window
 #: a large batch takes this part of what the allowed age leaves beyond its batch cost, which is much of it on a small
 #: part of the machine; and a small batch has so many times fewer rows
 _PART, _SMALLER = 0.5, 8
+#: its rows take at least this part of the allowed age, also where the batch cost is expected to leave nothing: windows
+#: of single rows tell nothing of what a row costs
+_LEAST = 0.1
 #: without batches, the backlog is this part of the allowed age at the rate of all CPUs; in a process with another
 #: setting, it grows from there until that no longer helps
 _BACKLOG = 0.5
@@ -135,7 +138,7 @@ def steps(settings: Search, limits: Limits, expected: Estimate, same: Estimate |
     if limits.continuous:
         rows = min(limits.most_rows, _BACKLOG * age * (same or expected).rate_events_per_s)
         return [_hold(rows, "on the plateau", long_s, LEAST_BATCHES)]
-    large = expected.rows_for(age, _PART)
+    large = max(expected.rows_for(age, _PART), expected.cost.rows(expected.cost.batch_s + _LEAST * age))
     small = large / _SMALLER
     if same is not None and same.cap_rows is not None and large > same.cap_rows:
         large, small = 2.0 * same.cap_rows, same.cap_rows / 3
