@@ -287,7 +287,7 @@ def streamed(
 
         with options.speaking():
             topics.require_order(source)
-    if out.parts[0] == "file:":
+    if out.parts[:1] == ("file:",):
         out = place(out)
     with workplace.beside(out) as store, workplace.workers("generate", master, store, source) as workers:
         from streamgauge.streams.keys import Scaled
