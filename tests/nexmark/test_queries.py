@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
@@ -20,9 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.base.plugins import loaded
-from streamgauge.base.schemas import NEXMARK
-from streamgauge.bench import workloads
 from streamgauge.bench.answers import in_session, systems
 from streamgauge.bench.answers.finite_stream import SENTINEL_US, Events, make_events, wanted_stream
 from streamgauge.bench.answers.hard_queries import offered
@@ -33,13 +29,11 @@ from streamgauge.bench.engines.spark import queries
 from streamgauge.bench.engines.spark.engine import GLOBAL_WATERMARK, PROVIDER, ROCKSDB, settings
 from streamgauge.bench.engines.spark.finite import FiniteRun
 from streamgauge.bench.oracle.batches import BatchLog
-from streamgauge.bench.oracle.duck import answer, ask, reduced, size_and_hash
+from streamgauge.bench.oracle.duck import answer, ask, size_and_hash
 from streamgauge.bench.oracle.late_rows import expectation
-from streamgauge.bench.workloads import Rule, Spec
 from streamgauge.bench.workloads.nexmark.queries import QUERIES
 from streamgauge.bench.workloads.nexmark.standard import standard
 from streamgauge.catalog.artifacts import Store
-from streamgauge.config import Workload
 from streamgauge.streams.stages import analyze, ingest, validate
 from streamgauge.streams.stages.workers import Forked
 
@@ -193,46 +187,6 @@ def test_the_second_join_judges_persons_by_a_watermark_that_lags_unless_all_shar
     assert found.late_drops_expected == found.late_drops_reported == counts[0 if conf else 1]
 
 
-def bid(seq: int, second: float, auction: int, price: int) -> dict[str, Any]:
-    ts = datetime.fromtimestamp(second, UTC)
-    walls = {"event_wall": seq, "offered_wall": 10 - seq}
-    return {"kind": "bid", "seq": seq, "event_ts": ts, "auction": auction, "bidder": 7, "price": price, **walls}
-
-
-@pytest.mark.spark
-def test_ties_are_kept_and_a_window_ends_before_its_end(spark: Any) -> None:
-    """Bids at 0, 9.999999 and 10 s: the third is of the next window. Walls are the largest of the window's."""
-    given = [bid(0, 0, 1, 70), bid(1, 5, 2, 70), bid(2, 9.999999, 3, 50), bid(3, 10, 4, 90)]
-    frame = spark.createDataFrame(pa.Table.from_pylist(given))
-    (q7, q5) = chosen("q7,q5")
-    best = queries.run([frame], standard(q7, 0)).collect()
-    assert sorted((r.window_start.second, r.auction, r.price, r.event_wall, r.offered_wall) for r in best) == [
-        (0, 1, 70, 2, 10), (0, 2, 70, 2, 10), (10, 4, 90, 3, 7),
-    ]  # fmt: skip
-    hot = queries.run([frame], standard(q5, 0)).collect()
-    assert sorted(((r.window_start.minute, r.window_start.second), r.auction, r.bids) for r in hot) == [
-        ((0, 0), 1, 1), ((0, 0), 2, 1), ((0, 0), 3, 1), ((0, 5), 2, 1), ((0, 5), 3, 1), ((0, 5), 4, 1),
-        ((0, 10), 4, 1), ((59, 55), 1, 1),
-    ]  # fmt: skip
-
-
-@pytest.mark.spark
-def test_who_joins_twice_in_a_window_is_one_row(spark: Any) -> None:
-    """Holds where a stream has duplicates, or is looped within a window."""
-    of_all: dict[str, Any] = {"id": 1, "name": "ann", "seller": None, "event_wall": 1, "offered_wall": 1}
-    kinds = [("person", of_all)] * 2 + [("auction", {**of_all, "id": 7, "seller": 1})] * 3
-    rows = [
-        {**of, "kind": kind, "seq": n, "event_ts": datetime.fromtimestamp(n, UTC)} for n, (kind, of) in enumerate(kinds)
-    ]
-    table = pa.Table.from_pylist(rows)
-    [q8] = chosen("q8")
-    right = ask(standard(q8, 0), (table, table)).select(["id", "name", "auctions"]).to_pylist()
-    assert right == [{"id": 1, "name": "ann", "auctions": 3}]
-    frame = spark.createDataFrame(table)
-    answered = queries.run([frame, frame], standard(q8, 0)).select("id", "name", "auctions").collect()
-    assert [row.asDict() for row in answered] == right
-
-
 @pytest.mark.spark
 def test_a_failure_of_the_oracle_is_none_of_the_engine(
     spark: Any, events: Events, monkeypatch: pytest.MonkeyPatch
@@ -355,52 +309,3 @@ def test_a_setting_that_a_session_cannot_take_is_no_fault_of_the_queries(
     with pytest.raises(UserError, match=r"^spark\.sql\.warehouse\.dir: cannot be set in a running session"):
         next(run_suite(spark, events, chosen("q2"), "batch", tmp_path, conf=given))
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
-
-
-def test_rules_compare_what_they_say() -> None:
-    table = pa.table({"k": [1, 1, 2], "n": [1, 3, 2], "v": [5, 6, 7], "revision": [1, 2, 1], "event_wall": [0, 0, 0]})
-    assert reduced(table, Rule()).num_rows == 3
-    last = reduced(table, Rule("last per key", ("k",), ("n",))).sort_by("k")
-    assert last.to_pylist() == [{"k": 1, "n": 3, "v": 6}, {"k": 2, "n": 2, "v": 7}]
-    tied = pa.table({"k": [1, 1], "n": [3, 3], "seq": [8, 9]})
-    assert reduced(tied, Rule("last per key", ("k",), ("n", "seq"))).to_pylist() == [{"k": 1, "n": 3, "seq": 9}]
-    sums = reduced(table, Rule("invariant", ("k",), ("v",))).sort_by("k")
-    assert sums.to_pylist() == [{"k": 1, "v": 11}, {"k": 2, "v": 7}]
-
-
-def test_rows_of_the_registry_are_whole() -> None:
-    place = Path(workloads.__file__).parent / "nexmark"
-    assert [query.name for query in QUERIES] == [f"nexmark.q{number}" for number in range(24)]
-    for query in QUERIES:
-        assert len(query.reads) == query.streams
-        assert set(query.columns) <= set(NEXMARK)
-        assert all((query.features, query.title, query.asks, query.contributors))
-        assert (place / f"{short(query)}.sql").exists()
-        assert callable(loaded(queries.place(standard(query)), query.name))
-        assert workloads.find(query.name) is query
-
-
-def test_q0_q5_q7_and_q8_can_be_searched_and_what_is_compared_otherwise_cannot() -> None:
-    columns = dict(NEXMARK)
-    for name in ("q0", "q5", "q7", "q8"):
-        assert Spec.of(Workload(name="w", query=f"nexmark.{name}"), columns).query == f"nexmark.{name}"
-    with pytest.raises(UserError, match=r"workloads.w.query: nexmark.q18 is compared by last per key, which"):
-        Spec.of(Workload(name="w", query="nexmark.q18"), columns)
-    with pytest.raises(UserError, match=r"nexmark.q5 reads kind; declare it in source.columns"):
-        Spec.of(Workload(name="w", query="nexmark.q5"), {"auction": "int64"})
-
-
-def test_unknown_names_are_told_in_one_line() -> None:
-    with pytest.raises(UserError, match="--queries: found 'q24', allowed: all, or some of q0,q1,"):
-        chosen("q5,q24")
-    with pytest.raises(UserError, match="--system: found 'flunk', allowed: spark, "):
-        systems.named("flunk")
-    assert chosen("q7,q5,q7") == (QUERIES[7], QUERIES[5])
-
-
-def test_the_page_lists_the_registry() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "nexmark.md").read_text()
-    told = page.split("<!-- queries -->\n")[1].split("<!-- /queries -->")[0]
-    assert told == "".join(
-        f"| {short(q)} | {q.asks} | {q.rule.kind} | {', '.join(q.features)} | {q.differs} |\n" for q in QUERIES
-    )
