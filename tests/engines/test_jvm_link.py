@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -145,6 +146,20 @@ def test_a_restart_from_the_checkpoint_reads_the_uncommitted_again_and_repeats_n
     assert run(spark, driver, tmp_path, 20).awaitTermination(60)
     assert [driver.reports[n]["rows"] for n in sorted(driver.reports)] == [10, 10, 10, 5]
     assert reported(driver) == (35, checksum(table([row(n, n) for n in range(35)])))
+
+
+def test_the_connections_of_a_trial_are_closed_as_the_next_begins(spark: Any, tmp_path: Path) -> None:
+    jvm = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
+    drivers = [HandDriver(attempt=f"t{number}") for number in range(2)]
+    kept = []
+    for driver in drivers:
+        driver.offer([row(n, n) for n in range(30)])
+        assert run(spark, driver, tmp_path / driver.attempt).awaitTermination(60)
+        open_to = [there.raddr.port for there in jvm.net_connections("tcp") if there.raddr]
+        kept.append([open_to.count(one.endpoint.port) > 0 for one in drivers])
+    assert kept == [[True, False], [False, True]]
+    for driver in drivers:
+        driver.close()
 
 
 def certificate(place: Path, address: str) -> tuple[Path, Path]:
