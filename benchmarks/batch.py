@@ -19,13 +19,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contest import COLUMNS, Meter, command, make_source, polars, rows, take_turns
+from benchmarks.contest import COLUMNS, Meter, command, make_source, polars, rows, take_turns, to_disk_after
 from streamgauge.base.units import Duration
 from streamgauge.catalog.artifacts import Artifact, Store
 from streamgauge.config import Benchmark, DelaySpec, Experiment, Source, TimeColumn
@@ -186,7 +187,8 @@ def main() -> None:
 
     def ours_ingest() -> None:
         shutil.rmtree(events.path)
-        ingest.run(workers, benchmark, store)
+        again = partial(ingest.run, workers, benchmark, store)
+        to_disk_after(again, events.path) if args.fsync else again()
 
     def ours_generate(kind: str) -> Callable[[], None]:
         return lambda: check(generate.write_stream(workers, events, source, experiment, scratch, outputs={kind}))
@@ -264,6 +266,8 @@ def main() -> None:
             table.add_row(*row)
         table.add_section()
     spark.stop()
+    for left in (store.root, scratch):
+        shutil.rmtree(left, ignore_errors=True)
     Console(width=140).print(table)
 
 

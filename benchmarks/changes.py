@@ -70,7 +70,8 @@ class Case:
 
     def rerun(self, change: Change) -> Callable[[int], tuple[list[float], list[float]]]:
         """Measures the software before and after the suspected place, in turns: only a true change differs."""
-        true = math.log1p(self.shift) if abs(change.index - self.at) <= SEGMENT else 0.0
+        # behind a place after the change, the nights before it have the changed software, too
+        true = math.log1p(self.shift) if 0 <= self.at - change.index <= SEGMENT else 0.0
         return lambda n: (np.exp(self._nights(n)).tolist(), np.exp(self._nights(n) + true).tolist())
 
 

@@ -133,6 +133,7 @@ def main() -> None:
             table.add_row(*row)
         table.add_section()
     shutil.rmtree(args.work / "store", ignore_errors=True)
+    out.unlink(missing_ok=True)
     Console(width=130).print(table)
 
 

@@ -220,6 +220,8 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
     steady = [e for e in epochs if e["rows"] and e["at_s"] and SETTLE_S <= e["at_s"] < stall_at]
     after = [s for s in measured.observation.clock if s.at_s >= stall_at]
     late = [s.at_s for s in after if s.age_s > CAUGHT_UP_S]
+    behind_at_the_end = bool(late) and late[-1] == after[-1].at_s
+    caught_up_s = None if behind_at_the_end else late[-1] - stall_at - args.stall if late else 0.0
     link = system.get("link_slip_ns") or {}
     return {
         "tried": rate,
@@ -232,7 +234,7 @@ def trial(bench: ReadyCell, rate: float, token: int, broker: int, args: argparse
         "age_s": max((s.age_s for s in after), default=None),
         "late_s": max(link.get("max") or 0, details["slip_ns"]["max"] or 0) / 1e9,
         "blocked_s": (system.get("link") or {}).get("longest_blocked_s"),
-        "caught_up_s": max(late) - stall_at - args.stall if late else 0.0,
+        "caught_up_s": caught_up_s,
         "check": check,
         "failure": system.get("failure"),
         "invalid": measured.observation.invalid,
@@ -305,8 +307,11 @@ def table(records: list[Json]) -> Table:
         "stall: the generator was blocked for (s)": lambda one: (
             "-" if one["blocked_s"] is None else f"{one['blocked_s']:.2f}"
         ),
-        "stall: caught up after (s)": lambda one: f"{one['caught_up_s']:.1f}",
+        "stall: caught up after (s)": lambda one: (
+            f"not within {AFTER_S:g}" if one["caught_up_s"] is None else f"{one['caught_up_s']:.1f}"
+        ),
         "answers after all": answers,
+        "why the trial does not count": lambda one: one["invalid"] or one["failure"] or "-",
     }
     for name, value in rows.items():
         made.add_row(name, *map(value, records))

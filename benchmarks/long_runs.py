@@ -24,8 +24,6 @@ from rich.table import Table
 
 from benchmarks.kept import Kept
 from streamgauge import config
-from streamgauge.bench.search.verdict import judge
-from streamgauge.records.measurement import Sample, TrialObservation
 
 TOLERANCE = 0.2
 Json = dict[str, Any]
@@ -44,12 +42,14 @@ def cli(*words: str) -> list[Json]:
 
 def row(record: Json, first: Json | None) -> list[str]:
     """Cells of a line of the table; first: an earlier search of the cell."""
-    low, high = record["interval"]
+    rate, interval = record["sustainable_rate_events_per_s"], record["interval"]
     overlaps = ""
-    if first is not None:
+    if first is not None and interval and first["interval"]:
+        low, high = interval
         overlaps = "yes" if low <= first["interval"][1] and first["interval"][0] <= high else "NO"
     cells = [
-        record["name"], f"{record['sustainable_rate_events_per_s']:,.0f}", f"{low:,.0f} to {high:,.0f}", overlaps,
+        record["name"], "none" if rate is None else f"{rate:,.0f}",
+        f"{interval[0]:,.0f} to {interval[1]:,.0f}" if interval else "", overlaps,
         str(record["constraint"]), record["outcome"], f"{record['seconds']:.0f}",
     ]  # fmt: skip
     for run in record.get("long_runs", []):
@@ -59,10 +59,8 @@ def row(record: Json, first: Json | None) -> list[str]:
             close = predicted is not None and age is not None and abs(age / predicted - 1) <= TOLERANCE
             cells += [f"{predicted or 0:.2f}", f"{age or 0:.2f}", "yes" if close else "NO", right]
         else:
-            samples = tuple(Sample(*sample) for sample in run["samples"])
-            seen = TrialObservation(run["rate_events_per_s"], run["seconds"], samples, 0, 0, run["overflow"])
-            settles = judge(seen, config.Search()).outcome == "sustainable"
-            cells += [f"{run['last_age_s'] or 0:.1f}", "NO" if settles else "yes"]
+            grows = {"unsustainable": "yes", "sustainable": "NO"}.get(run["outcome"], "unclear")
+            cells += [f"{run['last_age_s'] or 0:.1f}", grows]
     return cells
 
 
@@ -82,11 +80,14 @@ def main() -> int:
                 if args.cells not in cell.name:
                     continue
                 began = time.time()
-                (outcome,) = cli(
+                outcomes = cli(
                     "search", args.file, "--experiment", cell.experiment, "--workload", cell.workload, "--system",
                     cell.system, "--artifacts", str(args.artifacts or scratch), "--long-runs", f"{args.seconds:g}",
                 )  # fmt: skip
-                kept.add({"name": cell.name, "at": began, "seconds": time.time() - began, **outcome})
+                if not outcomes:
+                    print(f"{cell.name}: the search failed", file=sys.stderr)
+                    continue
+                kept.add({"name": cell.name, "at": began, "seconds": time.time() - began, **outcomes[0]})
     table = Table(
         "cell", "rate", "90 % interval", "overlaps the first", "limited by", "outcome", "s",
         "age predicted at 0.9 (s)", "measured (s)", "within 20 %", "output", "last age at 1.1 (s)", "grows",

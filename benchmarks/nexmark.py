@@ -54,7 +54,7 @@ def generated(events: int, columns: tuple[str, ...]) -> float:
     generator.events(0, BATCH, columns)
     began = time.process_time()
     for first in range(0, events, BATCH):
-        generator.events(first, BATCH, columns)
+        generator.events(first, min(BATCH, events - first), columns)
     return events / (time.process_time() - began)
 
 

@@ -222,6 +222,8 @@ def cluster(workers: int) -> Iterator[str]:
         for process in reversed(running):
             process.terminate()
             process.wait()
+        for number in range(workers):
+            shutil.rmtree(f"/tmp/scale-worker-{number}", ignore_errors=True)
 
 
 def on_clusters(rows: int, work: Path) -> Table:

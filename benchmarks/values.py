@@ -46,11 +46,11 @@ def batches(rows: int) -> Iterator[pa.RecordBatch]:
     """Rows as the wire has them."""
     schema, draw = wire_schema(COLUMNS, line=False), np.random.default_rng(1)
     for begin in range(0, rows, BATCH):
-        seq = np.arange(begin, begin + BATCH)
-        times = EVENT_NS + seq * 1_000_000
-        texts = {name: np.array(["AA", "UA", "B6"])[draw.integers(0, 3, BATCH)] for name in ("carrier", "origin")}
-        numbers = {"flight": draw.integers(0, 10_000, BATCH), "distance": draw.random(BATCH) * 3000}
-        own = {"seq": seq, "event_time": times, "event_ts": times // 1000, "sentinel": np.zeros(BATCH, bool)}
+        seq = np.arange(begin, min(begin + BATCH, rows))
+        count, times = len(seq), EVENT_NS + seq * 1_000_000
+        texts = {name: np.array(["AA", "UA", "B6"])[draw.integers(0, 3, count)] for name in ("carrier", "origin")}
+        numbers = {"flight": draw.integers(0, 10_000, count), "distance": draw.random(count) * 3000}
+        own = {"seq": seq, "event_time": times, "event_ts": times // 1000, "sentinel": np.zeros(count, bool)}
         given = {**own, "ingestion_time": times, "offered_wall": times, "event_wall": times, **texts, **numbers}
         arrays = [pa.array(given[field.name], field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

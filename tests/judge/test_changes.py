@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.changes import Case
 from streamgauge.base.errors import UserError
 from streamgauge.stats.ab import compare
 from streamgauge.stats.changes import find
@@ -185,3 +186,13 @@ def compare_again(n: int) -> object:
 )  # fmt: skip
 def test_which_way_a_figure_is_better(metric: str, unit: str, higher: bool) -> None:
     assert higher_is_better(metric, unit) is higher
+
+
+@pytest.mark.parametrize(("behind", "shift"), [(-3, 0.1), (0, 0.1), (1, 0.0)])
+def test_a_simulated_rerun_differs_only_where_the_night_before_the_place_had_the_old_software(
+    behind: int, shift: float
+) -> None:
+    """A suspected place that lies behind the change has the changed software on both sides, as in a night."""
+    case = Case("plain", 0.0, 0.1, seed=1)
+    old, new = case.rerun(Change(case.at + behind, 0.1, None, 0.9, 100.0, 110.0))(2)
+    assert np.divide(new, old) - 1 == pytest.approx([shift] * 2)
