@@ -198,10 +198,15 @@ def test_a_killed_task_manager_loses_and_doubles_nothing(
 ) -> None:
     killed: list[int] = []
 
+    cluster = known(flink._cluster)
+
     def kill() -> None:
-        assert flink._cluster is not None
-        members = flink._cluster.session.processes()
-        killed.extend(one.pid for one in members if "TaskManagerRunner" in " ".join(one.cmdline()))
+        for one in cluster.session.processes():
+            if "TaskManagerRunner" in " ".join(one.cmdline()):
+                killed.append(one.pid)
+                one.suspend()
+        cluster.vitals("")  # Flink begins a reading of metrics, which the killed one never answers
+        time.sleep(0.3)
         flink.strike("restart")
 
     run = trial(flink, fleet, name, tmp_path, seconds=5, progress=during(kill))
@@ -211,6 +216,22 @@ def test_a_killed_task_manager_loses_and_doubles_nothing(
     assert (found.reported_late is None) is (name == "sql")  # Flink's own counter begins anew
     assert run.observation.offered == run.observation.taken == 25_000
     wait_for(lambda: not psutil.pid_exists(killed[0]), "end of the killed one", 10)
+    cluster._renew_metrics()
+
+
+@pytest.mark.prove
+def test_a_task_manager_that_dies_long_after_the_start_is_waited_for(
+    fleet: Fleet, stream: Path, tmp_path: Path
+) -> None:
+    """Flink waits for the first ones for `slot.request.timeout`, which is five minutes by default."""
+    wait_s = 40.0
+    with started(tmp_path / "flink", conf={"slot.request.timeout": f"{wait_s:.0f}s"}) as flink:
+        time.sleep(wait_s + 5)
+        strike = during(lambda: flink.strike("restart"))
+        run = trial(flink, fleet, "tumbling", tmp_path / "trial", seconds=5, progress=strike)
+        found = checked(run, stream, "tumbling")
+    assert (found.wrong, found.expected_rows) == (None, found.reported_rows)
+    assert run.observation.offered == run.observation.taken == 25_000
 
 
 def test_a_network_that_is_cut_within_an_answer_loses_and_doubles_nothing(

@@ -25,6 +25,7 @@ from streamgauge.bench.engines.processes import Led
 
 START_SECONDS = 120.0
 FRESH_MS = 100  # the age from which metrics and states of jobs are asked for anew
+_FOREVER_MS = 10**10  # four months
 _CPU_TIME = "Status.JVM.CPU.Time"
 _LATE = "numlaterecordsdropped"  # of a join also with left and right before it
 _RAISED = re.compile(r"(?:Caused by: )?([\w.$]+(?:Exception|Error|Refused)(?:: .*)?)$")
@@ -83,6 +84,10 @@ class Cluster:
             return None
         largest: int = checkpoints["summary"]["state_size"]["max"]
         return largest if checkpoints["counts"]["completed"] else None
+
+    def checkpoints(self, job: str) -> int:
+        """Number of checkpoints that a job has completed."""
+        return int(self.ask("GET", f"/jobs/{job}/checkpoints")["counts"]["completed"])
 
     def last_checkpoint(self, job: str) -> str | None:
         """Place of the last checkpoint that a job completed, which outlives the cluster; None if it completed none."""
@@ -165,10 +170,10 @@ class Cluster:
     def version(self) -> str:
         return str(self.ask("GET", "/config")["flink-version"])
 
-    def ask(self, method: str, path: str, body: Json | None = None) -> Any:
+    def ask(self, method: str, path: str, body: Json | None = None, fields: Json | None = None) -> Any:
         """Raises UserError with the reason that the cluster gives, or if it is gone."""
         try:
-            answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body)
+            answer = self._pool.request(method, f"http://127.0.0.1:{self._port}{path}", json=body, fields=fields)
             content: Any = json.loads(answer.data) if answer.data else {}
         except (urllib3.exceptions.HTTPError, ValueError) as problem:
             raise UserError(f"systems.{self._system.name}: Flink does not answer: {problem}") from None
@@ -197,8 +202,7 @@ class Cluster:
         with zipfile.ZipFile(made, "w") as jar:
             jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMain-Class: streamgauge.Job\n")
         fields = {"jarfile": ("streamgauge.jar", made.getvalue(), "application/x-java-archive")}
-        answer = self._pool.request("POST", f"http://127.0.0.1:{self._port}/jars/upload", fields=fields)
-        return str(json.loads(answer.data)["filename"]).rpartition("/")[2]
+        return str(self.ask("POST", "/jars/upload", fields=fields)["filename"]).rpartition("/")[2]
 
     def _write_settings(self, place: Path) -> None:
         place.mkdir(exist_ok=True)
@@ -229,10 +233,15 @@ class Cluster:
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": 5,
             "restart-strategy.fixed-delay.delay": "500ms",
+            # Flink's own five minutes are for the start alone: after them a job whose task manager has died fails at
+            # once, before the next one is there
+            "resourcemanager.standalone.start-up-time": _FOREVER_MS,
             "io.tmp.dirs": str(self._work),
             "web.upload.dir": str(self._work / "jars"),
             "metrics.fetcher.update-interval": f"{FRESH_MS}ms",
             "web.refresh-interval": f"{FRESH_MS}ms",  # else a job is seen to run 3 s after it does
+            # metrics are read one reading at a time: one of a task manager that died under it holds up all others
+            "web.timeout": "20s",
             "heartbeat.interval": "1s",
             "heartbeat.timeout": "8s",
             **variables.filled(self._system.conf, f"systems.{self._system.name}.conf"),

@@ -14,7 +14,7 @@ from streamgauge.base.units import PS
 from streamgauge.bench.driver.client import Connection, WireError, of_each
 from streamgauge.bench.driver.system import Answering, Capabilities, Fault, TrialSetup
 from streamgauge.bench.engines.flink import queries
-from streamgauge.bench.engines.flink.cluster import Cluster
+from streamgauge.bench.engines.flink.cluster import FRESH_MS, Cluster
 from streamgauge.bench.engines.flink.settings import FlinkSettings
 from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.shares import InSession
@@ -26,6 +26,7 @@ from streamgauge.records.trial import Stretch, SystemFigures
 BEGIN_SECONDS = 60.0
 LOOK_SECONDS = 0.5  # looking costs CPU on the machine that is measured
 POLL_SECONDS = 0.05
+REPORT_SECONDS = 3.0  # for the reports of the last checkpoint, if the next one is longer away
 RUNNING = ("RUNNING", "RESTARTING", "CREATED", "INITIALIZING")
 _JOINS_NOTHING = (
     "flink's interval join takes a watermark before 1970 for 1970, and so joins no event before that; choose later "
@@ -95,6 +96,8 @@ class FlinkSystem(InSession, Answering):
             "rss_bytes": cluster.session.peak_rss_bytes(),
             "drained": drained,
         }
+        if drained:
+            self._await_reports(cluster)
         if drained and self.failure is None and queries.drops_in_sql(setup.workload.query):
             try:  # a counter that died with its cluster is not known
                 figures["late_dropped"] = None if self._is_resumed else cluster.late_dropped(self._job)
@@ -102,6 +105,7 @@ class FlinkSystem(InSession, Answering):
                 self.failure = self.failure or str(problem)
         with suppress(UserError):
             figures["software"] = {"flink": cluster.version()}
+        with suppress(UserError):
             cluster.cancel(self._job)
         figures["stretches"] = stretches = self._stretches(setup)
         delay_ms, marks = setup.workload.watermark.ps // PS["ms"], [one["watermark_ms"] for one in stretches]
@@ -190,13 +194,12 @@ class FlinkSystem(InSession, Answering):
         raise UserError(f"its operators did not run within {BEGIN_SECONDS:.0f} s")
 
     def _drained(self, setup: TrialSetup, timeout_s: float) -> bool:
-        """True once a checkpoint holds every row, so that all is committed and reported."""
+        """True once a checkpoint holds every row, so that all is committed."""
         deadline = time.monotonic() + timeout_s
         while self.alive():
             try:
                 states = of_each(setup.endpoints, setup.attempt, Connection.status)
                 if all(state["committed"] == state["offered"] for state in states):
-                    time.sleep(2 * POLL_SECONDS)  # the reports of that checkpoint are on their way
                     return True
             except WireError as problem:
                 self.failure = self.failure or str(problem)
@@ -205,6 +208,14 @@ class FlinkSystem(InSession, Answering):
                 return False
             time.sleep(POLL_SECONDS)
         return False
+
+    def _await_reports(self, cluster: Cluster) -> None:
+        """Waits for another checkpoint: a task reports what one holds before it takes part in the next."""
+        time.sleep(3 * FRESH_MS / 1000)  # the count may be as old as that
+        with suppress(UserError):
+            completed, deadline = cluster.checkpoints(self._job), time.monotonic() + REPORT_SECONDS
+            while cluster.checkpoints(self._job) == completed and time.monotonic() < deadline:
+                time.sleep(2 * POLL_SECONDS)
 
     def _stretches(self, setup: TrialSetup) -> list[Stretch]:
         """Rows read under one watermark, in their order; [] if several readers shared the queues: no order is known."""
@@ -215,8 +226,7 @@ class FlinkSystem(InSession, Answering):
         elif self._parallelism > 1 and queues > 1:
             return []
         streams = find(setup.workload.query).streams  # of which each is the whole stream
-        lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-        marks = {int(line["number"]): line for line in lines}  # after a restart a mark may stand there twice
+        marks = {number: mark for file in files for number, mark in _marks(file).items()}
         stretches: list[Stretch] = []
         watermark_ms: int | None = None
         for number in sorted(marks):
@@ -224,6 +234,16 @@ class FlinkSystem(InSession, Answering):
             watermark_ms = marks[number]["watermarkMs"]
         everything = {str(queue): 2**62 for queue in range(queues)}
         return [*stretches, {"ends": [everything] * streams, "watermark_ms": watermark_ms}]
+
+
+def _marks(account: Path) -> dict[int, Any]:
+    """Watermarks by number. After a crash one may stand there twice, and torn before it stands there whole."""
+    marks = {}
+    for line in account.read_text().splitlines():
+        with suppress(ValueError):
+            mark = json.loads(line)
+            marks[int(mark["number"])] = mark
+    return marks
 
 
 def argument(spec: Spec, setup: TrialSetup, keeps_answer: bool = False) -> dict[str, object]:

@@ -200,14 +200,14 @@ final class WireReader implements SourceReader<Event, Split> {
 
     /** Appends the marks below this number. After a restart some may stand there twice, and are equal. */
     private void account(long end) throws IOException {
-        StringBuilder lines = new StringBuilder();
+        StringBuilder lines = new StringBuilder("\n"); // ends a line that a crash has torn
         for (Split.Mark mark : marks) {
             if (mark.number() < end) {
                 lines.append(Wire.JSON.writeValueAsString(mark)).append('\n');
             }
         }
         marks.removeIf(mark -> mark.number() < end);
-        if (lines.length() > 0) {
+        if (lines.length() > 1) {
             Path file = Path.of(spec.account, "watermarks-" + subtask + ".jsonl");
             Files.writeString(file, lines, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         }
