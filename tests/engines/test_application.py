@@ -26,14 +26,17 @@ def driver() -> Iterator[HandDriver]:
     hand.close()
 
 
-def begun(spark: Any, driver: HandDriver, place: Path) -> Application:
-    application = Application(spark, "filesystem")
-    command = {
+def command(driver: HandDriver, place: Path, **more: Any) -> dict[str, Any]:
+    return {
         "attempt": driver.attempt, "endpoints": [asdict(driver.endpoint)], "spec": Spec("passthrough").to_dict(),
         "checkpoint": str(place / "check"), "resumed": False, "batch_rows": 5, "trigger_ms": 0, "link": "python",
-        "mode": "micro-batch",
+        "mode": "micro-batch", **more,
     }  # fmt: skip
-    assert application.begin(command) == {}
+
+
+def begun(spark: Any, driver: HandDriver, place: Path) -> Application:
+    application = Application(spark, "filesystem")
+    assert application.begin(command(driver, place)) == {}
     assert driver.ready.is_set()
     return application
 
@@ -46,6 +49,21 @@ def test_what_was_offered_is_processed_before_a_trial_ends(spark: Any, driver: H
     assert sum(body["rows"] for body in driver.reports.values()) == 20
     assert not (tmp_path / "check").exists()
     assert application.end({"timeout_s": 60}) == {"figures": {}}, "a second end has nothing to end"
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_query_that_does_not_begin_leaves_nothing_but_the_checkpoint_that_it_found(
+    spark: Any, driver: HandDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resumed: bool
+) -> None:
+    (tmp_path / "check").mkdir()
+    application = Application(spark, "filesystem")
+    monkeypatch.setattr(application, "_wait_until_waiting", None)
+    monkeypatch.setattr("streamgauge.bench.engines.spark.application.of_each", None)
+    with pytest.raises(TypeError):  # either is called
+        application.begin(command(driver, tmp_path, resumed=resumed))
+    assert (tmp_path / "check").exists() is resumed
+    for query in spark.streams.active:
+        query.stop()
 
 
 def test_a_driver_that_is_gone_leaves_a_real_time_query_undrained(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.bench.engines import processes
 from streamgauge.bench.engines.cgroup import Group
 from streamgauge.bench.engines.processes import Session
 
@@ -360,3 +361,17 @@ def test_a_frozen_session_wakes_though_its_owner_is_killed() -> None:
     finally:
         session.end(0.5)
         leader.wait()
+
+
+def test_a_thread_that_ends_meanwhile_leaves_no_other_unpinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    session = Session(child.pid)
+    gone = Path("/proc/0/task/1")
+    monkeypatch.setattr(processes, "_threads", lambda pid: [gone, Path(f"/proc/{pid}/task/{pid}")])
+    try:
+        first = min(os.sched_getaffinity(0))
+        session.pin([first])
+        assert os.sched_getaffinity(child.pid) == {first}
+    finally:
+        session.end()
+        child.wait()

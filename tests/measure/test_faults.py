@@ -49,6 +49,9 @@ class _Killed:
         self.asked: list[str] = []
         self._problem, self._struck = problem, struck
 
+    def brace(self, fault: str) -> None:
+        pass
+
     def strike(self, fault: str) -> None:
         self.asked.append(fault)
         if self._struck is not None:
@@ -127,6 +130,23 @@ def test_a_fault_counts_from_its_begin_and_what_is_taken_until_it_is_over_is_of_
     strike(cast(Adapter, Slow()), Path(), drivers)
     assert strike.struck_s is not None
     assert 0.3 <= strike.away_s - strike.struck_s < 0.6
+
+
+def test_what_is_taken_over_before_a_fault_takes_no_time_of_it() -> None:
+    class Braced(_Killed):
+        def brace(self, fault: str) -> None:
+            self.asked.append(f"brace for {fault}")
+            time.sleep(0.3)
+
+    system, begun_ns = Braced(), time.time_ns()
+    drivers: Any = [{"state": "started", "start_wall_ns": begun_ns}]
+    strike = Strike("kill", 0.1)
+    strike(cast(Adapter, system), Path(), drivers)
+    assert system.asked == ["brace for kill", "kill", "resume", "pin"]
+    assert strike.struck_s is not None
+    assert strike.resumed_s is not None
+    assert strike.struck_s >= 0.3
+    assert strike.resumed_s - strike.struck_s < 0.2
 
 
 @pytest.mark.parametrize(("cut_s", "away"), [(0.3, 0.2), (0.05, 0.05)])

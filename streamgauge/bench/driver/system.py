@@ -173,6 +173,9 @@ class Adapter(ABC):
         """True once a link has handed on the backlog of a trial's start; the trial ends no earlier."""
         return True
 
+    def brace(self, fault: Fault) -> None:  # noqa: B027 few engines lose what the oracle needs
+        """Takes over what would die with the fault, just before it. Raises UserError, one line, if it cannot."""
+
     def strike(self, fault: Fault) -> None:
         """Kills the process that the fault `kill` or `restart` is about, or cuts what `cuts_itself` says.
 

@@ -97,8 +97,8 @@ class Session:
         while missed:
             missed = False
             for process in self.processes():
-                with suppress(ProcessLookupError, FileNotFoundError):
-                    for thread in Path(f"/proc/{process.pid}/task").glob("*"):
+                for thread in _threads(process.pid):
+                    with suppress(ProcessLookupError, FileNotFoundError):  # it has ended
                         compiles = (thread / "comm").read_text().startswith(_COMPILERS)
                         wanted = (here - allowed) or here if compiles else allowed
                         if os.sched_getaffinity(int(thread.name)) != wanted:
@@ -232,6 +232,13 @@ def open_files(processes: Iterable[psutil.Process]) -> dict[str, float]:
         with suppress(psutil.Error):
             told.append((process.num_fds(), process.rlimit(psutil.RLIMIT_NOFILE)[0]))
     return dict(zip(("open_files", "open_files_limit"), max(told, default=()), strict=False))
+
+
+def _threads(process: int) -> list[Path]:
+    """Folders of a process's threads; none if it has ended."""
+    with suppress(FileNotFoundError):
+        return list(Path(f"/proc/{process}/task").iterdir())
+    return []
 
 
 def _signal(pids: Collection[int], number: signal.Signals) -> None:

@@ -65,8 +65,9 @@ class Strike:
         left_s = self._at_s - (time.time_ns() - begun_ns) / NS
         if left_s > 2 * LOOK_S:
             return
-        time.sleep(max(0.0, left_s))
         try:
+            system.brace(self.fault)
+            time.sleep(max(0.0, self._at_s - (time.time_ns() - begun_ns) / NS))
             self._strike(system, begun_ns)
         except (UserError, OSError) as problem:
             raise Ended(self._failed(problem)) from None

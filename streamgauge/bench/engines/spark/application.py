@@ -79,6 +79,8 @@ class Application:
             query, self._query = self._query, None
             if query is not None:
                 query.stop()
+                if not command["resumed"]:
+                    remove(self._spark, self._checkpoint)
             said = reason(str(problem).replace(self._checkpoint, "…"))  # a folder of this trial alone
             # the errors that Spark has names for, before any row was read
             if self._real_time and (isinstance(problem, PySparkException) or said.startswith("[")):

@@ -184,7 +184,7 @@ class SparkSettings(System):
             spared["quota"] = "its executors run on other hosts"
         if self.mode == "real-time":
             spared["kill"] = "Real-time Mode keeps the account of its batches in the process that is killed"
-        elif "://" in (self.checkpoints or ""):
+        elif re.match(r"(?!file:)[A-Za-z][\w+.-]*:", self.checkpoints or ""):
             spared["kill"] = "its checkpoints are not on this host"
         if not re.match(r"local\[\d", self.master):
             spared["rescale"] = "its master names no number of threads, as local[2] does"

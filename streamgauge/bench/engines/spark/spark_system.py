@@ -17,7 +17,7 @@ from typing import IO, Any, NotRequired
 
 from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS
-from streamgauge.bench.driver.system import Capabilities, Fault, TrialSetup, Unsupported
+from streamgauge.bench.driver.system import Capabilities, Fault, NotStruck, TrialSetup, Unsupported
 from streamgauge.bench.engines.processes import Led
 from streamgauge.bench.engines.shares import InSession
 from streamgauge.bench.engines.spark import queries
@@ -65,6 +65,7 @@ class SparkSystem(InSession):
         self._begun, self._is_rescaled = False, False
         self._setup: TrialSetup | None = None
         self._before: list[EngineBatch] = []  # micro-batches of the trial before the system was killed in it
+        self._log_begin = 0  # of the process that runs
         system.jars()
 
     @property
@@ -85,7 +86,8 @@ class SparkSystem(InSession):
         check_master(self._system.master)
         self._work.mkdir(parents=True, exist_ok=True)
         self.failure = None
-        self._library = library_zip()
+        self._library = self._library or library_zip()
+        self._log_begin = self._log.stat().st_size if self._log.exists() else 0
         secret = secrets.token_hex(16)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             environment = submit.environment(self._system, self._library) | {
@@ -94,11 +96,15 @@ class SparkSystem(InSession):
                 "STREAMGAUGE_FILE_MANAGER": self._system.checkpoint_file_manager,
             }
             options = ["--py-files", str(self._library)]
-            command = submit.command(self._system, APPLICATION, self._library.parent, options)
             try:
+                command = submit.command(self._system, APPLICATION, self._library.parent, options)
                 self._session = Led(command, environment, self._log)
             except OSError as problem:
+                self.stop()
                 raise UserError(f"systems.{self.name}: spark-submit cannot be started: {problem}") from None
+            except UserError:
+                self.stop()
+                raise
             try:
                 self._given.begin(self._session)
                 self._control = self._accept(listener, self._session)
@@ -174,14 +180,23 @@ class SparkSystem(InSession):
         if "one_watermark" in answer:
             figures["rules"] = self._rules(self._spec, answer["one_watermark"])
         figures["failure"] = figures.get("failure") or self.failure or answer.get("error")
+        if "error" in answer:  # its query may go on in that process
+            self.failure = self.failure or f"the query did not end: {answer['error']}"
         if self._is_rescaled:
             self.stop()  # the next trial has a process with the threads of the settings
         return figures
 
+    def brace(self, fault: Fault) -> None:
+        """Takes over what Spark knows of its micro-batches; its checkpoint has those that follow until the fault."""
+        if fault in ("kill", "rescale"):
+            answer = self._ask({"do": "account"}, ANSWER_SECONDS)
+            if "batches" not in answer:
+                why = self.failure or answer.get("error")
+                raise NotStruck(f"Spark gives no account of its micro-batches: {why}")
+            self._before = answer["batches"]
+
     def strike(self, fault: Fault) -> None:
         """Kills all processes of Spark, or the executors of a cluster within it, which it starts again."""
-        if fault == "kill":  # what it knows of its batches dies with it
-            self._before = self._ask({"do": "account"}, ANSWER_SECONDS).get("batches", [])
         if self._session is not None:
             self._session.kill("CoarseGrainedExecutorBackend" if fault == "restart" else "")
 
@@ -189,8 +204,11 @@ class SparkSystem(InSession):
         """Starts Spark again, and the query from its checkpoint."""
         assert self._setup is not None, "begin a trial first"
         frames = find(self._setup.workload.query).streams
-        self._before = joined(planned_in(Path(self._checkpoint(self._setup)), frames), self._before)
+        checkpoint = re.sub(r"^file:(//)?(?=/)", "", self._checkpoint(self._setup))
+        self._before = joined(planned_in(Path(checkpoint), frames), self._before)
+        library, self._library = self._library, None  # to pack it anew takes time that is not Spark's
         self.stop()
+        self._library = library
         self.start()
         self._begin(self._setup, self._spec, resumed=True)
 
@@ -293,7 +311,7 @@ class SparkSystem(InSession):
     def _last_words(self) -> str | None:
         """The last line of the log that names an error, and the next one; None without such a line."""
         try:
-            lines = self._log.read_text(errors="replace").splitlines()
+            lines = self._log.read_bytes()[self._log_begin :].decode(errors="replace").splitlines()
         except OSError:
             return None
         errors = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception|ERROR)\b", line)]

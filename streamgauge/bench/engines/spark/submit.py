@@ -34,7 +34,7 @@ def environment(system: SparkSettings, library: Path | None) -> dict[str, str]:
 
 
 def command(system: SparkSettings, application: Path, private: Path, options: Sequence[str] = ()) -> list[str]:
-    """The command of spark-submit; private: a folder for a file with the secret settings, if there are some.
+    """The command of spark-submit; private: a folder for secret settings, and for what Spark leaves when it is killed.
 
     Raises UserError for a variable of the environment that is not set.
     """
@@ -46,7 +46,7 @@ def command(system: SparkSettings, application: Path, private: Path, options: Se
     made += ["--name", f"streamgauge {system.name}", *options]
     if added := system.jars():
         made += ["--jars", ",".join(map(str, added))]
-    shown, hidden = parted(conf(system, cores), f"systems.{system.name}.conf")
+    shown, hidden = parted(conf(system, cores, private), f"systems.{system.name}.conf")
     for key, value in shown.items():
         made += ["--conf", f"{key}={value}"]
     if hidden:
@@ -54,9 +54,14 @@ def command(system: SparkSettings, application: Path, private: Path, options: Se
     return [*made, str(application)]
 
 
-def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
-    """Returns the Spark settings of a system; cores: of a local master, which may be *; None for another master."""
+def conf(system: SparkSettings, cores: str | None, private: Path) -> dict[str, str]:
+    """Returns the Spark settings of a system; cores: of a local master, which may be *; None for another master.
+
+    private: a folder for temporary files of a local master.
+    """
     options = [f"-Dlog4j2.configurationFile={LOG4J}"]
+    if cores is not None:
+        options.append(f"-Djava.io.tmpdir={private}")
     if system.cpus:  # it will be pinned to them when it is warm
         options.append(f"-XX:ActiveProcessorCount={len(system.cpus)}")
     options += [given] if (given := system.conf.get(OPTIONS)) else []
@@ -72,6 +77,7 @@ def conf(system: SparkSettings, cores: str | None) -> dict[str, str]:
         **(real_time.SETTINGS if system.mode == "real-time" else {}),
     }
     if cores is not None:
+        settings["spark.local.dir"] = str(private)
         count = len(system.cpus or ()) or os.cpu_count() or 1 if cores == "*" else int(cores)
         if system.mode == "real-time":  # all its tasks run at once: one slot is for the source
             count = max(1, count - 1)

@@ -78,7 +78,8 @@ final class LinkReader implements PartitionReader<ColumnarBatch> {
 
     private void ask() throws IOException {
         if (wire == null) {
-            wire = Wires.take(range.endpoint(), attempt);
+            // idle connections broke, too
+            wire = again ? new Wire(range.endpoint(), attempt) : Wires.take(range.endpoint(), attempt);
         }
         answer = wire.read(range.partition(), next, range.end());
         answered = 0;

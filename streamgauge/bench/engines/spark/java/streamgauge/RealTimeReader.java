@@ -106,7 +106,8 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
 
     private void ask(long deadline) throws IOException {
         if (wire == null) {
-            wire = Wires.take(range.endpoint(), attempt);
+            // idle connections broke, too
+            wire = again ? new Wire(range.endpoint(), attempt) : Wires.take(range.endpoint(), attempt);
         }
         long now = System.nanoTime();
         if (now - told > PLANNED_EVERY_NS) {
