@@ -1,4 +1,4 @@
-"""What Flink's adapter reads is whole, or refused in one line."""
+"""Accounts and answers of a Flink are read whole, or refused in one line."""
 
 from __future__ import annotations
 
