@@ -9,7 +9,8 @@ up: one that adds a comment, one that answers a carrier wrongly, and three that 
 How much that is, the first of them tells: the median CPU time per event of its base. The slower heads spin for so much
 CPU time of their thread, once a batch for all of its records.
 
-Commits are made in a clone that is removed at the end. A gate whose verdict lies in the folder is not run again.
+Commits are made in a clone that is removed at the end. A gate whose verdict lies in the folder, on the same base and
+with the same minutes, is not run again.
 """
 
 from __future__ import annotations
@@ -94,18 +95,24 @@ class Gates:
     def row(self, name: str, title: str, base: str, head: str) -> str:
         """Judges that head, unless it was judged before; returns a row of the table."""
         folder = self.output / name
-        if not (folder / RECORD).exists():
+        if not self._is_judged(folder, base):
             program, artifacts = Path(sys.executable).with_name("streamgauge"), self.output / "artifacts"
             command = [program, "gate", self.file, "--base", base, "--head", head, "--repository", self.clone.folder]
             options = ["--minutes", self.minutes, "--output", folder, "--artifacts", artifacts]
             done = subprocess.run([str(part) for part in (*command, *options)], stdout=subprocess.DEVNULL)
-            if not (folder / RECORD).exists():
+            if not self._is_judged(folder, base):
                 return row(title, f"none (exit code {done.returncode})", "", "", "", "", "")
         check = GateCheck.read(folder / RECORD)
         [cpu] = check.series
         figures = (percent(cpu), f"{100 * cpu.seen:.1f} %") if cpu.seen is not None else ("", "")
         why = "; ".join(one.why for one in check.reasons if one.what != cpu.name) or cpu.reason
         return row(title, check.verdict, str(check.pairs), f"{check.minutes['measuring']:.1f}", *figures, why)
+
+    def _is_judged(self, folder: Path, base: str) -> bool:
+        if not (folder / RECORD).exists():
+            return False
+        check = GateCheck.read(folder / RECORD)
+        return (check.base_commit, check.budget_minutes) == (base, self.minutes)
 
 
 def row(*cells: str) -> str:

@@ -338,7 +338,7 @@ def as_user_error(problem: OSError, where: Path) -> UserError:
     known = None if isinstance(where, Remote) else problem.errno
     said = os.strerror(known) if known else " ".join(str(problem.strerror or problem).split())
     todo = "free space or choose" if known in (None, errno.ENOSPC, errno.EDQUOT) else "choose"
-    return UserError(f"{where}: cannot be written: {said}; {todo} another --artifacts or --out")
+    return UserError(f"{where}: cannot be written: {said}; {todo} another --artifacts, --out or --output")
 
 
 def sync(directory: Path) -> None:

@@ -30,11 +30,16 @@ class GateSeries(JudgedSeries):
     spread: float | None = None  # standard deviation of a pair's slowdown
     slowdowns: tuple[float, ...] = ()  # of each pair
 
+    @property
+    def beyond(self) -> str:
+        """What follows a slowdown in a sentence where others are accepted; empty if none is."""
+        return f" beyond the accepted {100 * self.accepted:g} %" if self.accepted else ""
+
 
 class Acceptance(Part):
     """An entry of accepted.yaml, and whether it counts."""
 
-    state: Literal["counts", "expired", "in the base"]
+    state: Literal["counts", "expired", "in the base", "no series"]  # which holds for nothing that is compared
     slower_percent: float
     author: str
     reason: str

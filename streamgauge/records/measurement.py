@@ -77,6 +77,7 @@ class Window:
     steal: float | None = None  # share of stolen time meanwhile
     block: int = 0  # of a window of purpose pair: which block of the process it belongs to
     held_back: bool = False  # rows that the system had not committed filled the driver's queues, so fewer waited
+    stuck: bool = False  # the system ran, and took too few events in all of the time that a window may last
 
     @property
     def seconds(self) -> float:

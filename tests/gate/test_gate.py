@@ -51,7 +51,7 @@ def test_a_slower_head_is_no_go_after_as_few_pairs_as_are_clear_and_nothing_is_l
     assert (place / "gate" / "comment.md").read_text().startswith("## ❌ Streamgauge gate: no-go\n")
     assert ElementTree.parse(place / "gate" / "junit.xml").getroot().get("failures") == "3"
     assert git(place, "worktree", "list").count("\n") == 0
-    assert not (place / "gate" / "checkouts").exists()
+    assert not (place / "gate" / "gate-checkouts").exists()
     builds = [(place / "gate" / f"build-{side}.log").exists() for side in ("base", "head")]
     assert builds == [True, False]  # each as its own copy of the file says
 
@@ -215,13 +215,17 @@ def test_a_mistake_is_one_line_and_no_verdict(tmp_path: Path, base: str, head: s
 def test_a_gate_without_a_verdict_leaves_none_of_an_earlier_one(tmp_path: Path) -> None:
     place = tmp_path / "r"
     repository(place, benchmark(), benchmark(BUILD), broken="")
-    earlier = [place / "gate" / name for name in ("comment.md", "junit.xml", "gate.json")]
-    (place / "gate").mkdir()
+    earlier = [place / "gate" / name for name in ("comment.md", "junit.xml", "gate.json", "build-base.log")]
+    mine = [place / "gate" / name / "mine.txt" for name in ("work", "checkouts/base")]
+    for file in mine:
+        file.parent.mkdir(parents=True)
+        file.touch()
     for head in ("HEAD", "nonsense"):  # one that is not built, and one that is not there
         for file in earlier:
             file.write_text("go")
         assert gate(place, head=head).exit_code == 3
         assert [file.name for file in earlier if file.exists()] == []
+    assert all(file.exists() for file in mine)
 
 
 def test_a_head_that_is_behind_the_base_is_compared_with_itself_and_told(tmp_path: Path) -> None:

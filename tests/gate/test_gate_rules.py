@@ -12,7 +12,7 @@ import pytest
 from streamgauge.base.environment import Environment
 from streamgauge.base.errors import UserError
 from streamgauge.bench.compare import gate_rules
-from streamgauge.bench.compare.forms import as_comment, as_junit
+from streamgauge.bench.compare.forms import as_comment, as_junit, sentence
 from streamgauge.bench.compare.release_rules import decide
 from streamgauge.config import parse
 from streamgauge.config.gate import GATE_SPEED, Accepted, Gate, accepted_in
@@ -85,6 +85,9 @@ def test_what_is_accepted_is_taken_off() -> None:
     [one] = gate_rules.judged(lines, [CELL], GATE, [entry], last=True)
     assert (one.state, one.reason) == ("passed", "a slowdown of 5 % beyond the accepted 10 % is ruled out")
     assert one.ratio == pytest.approx(1.1, abs=0.001)
+    line_ = gate_rules.line_of(decide([], [one]), [one], GATE)
+    assert line_.endswith("and a slowdown of 5 % beyond what is accepted is ruled out (compared: speed)")
+    assert "3.0 % beyond the accepted 10 %. An equal" in sentence(check(0.1, 0.11, 0.1, 0.09, series=[one]))
     elsewhere = entry.model_copy(update={"cell": "other.bids"})
     assert gate_rules.judged(lines, [CELL], GATE, [elsewhere], last=True)[0].state == "failed"
     cpu_alone = entry.model_copy(update={"compare": "cpu"})
@@ -97,9 +100,12 @@ def test_an_entry_counts_if_it_is_new_and_not_over() -> None:
         Accepted(slower_percent=1, author="Ada", reason=why, until=until)
         for why, until in (("old", date(2027, 1, 1)), ("over", date(2026, 11, 27)), ("new", day))
     )
-    listed = gate_rules.acceptances([old, over, new], [old], day)
+    elsewhere = new.model_copy(update={"reason": "elsewhere", "cell": "other.bids"})
+    cpu = new.model_copy(update={"reason": "cpu", "cell": CELL, "compare": "cpu"})
+    listed = gate_rules.acceptances([old, over, new, elsewhere, cpu], [old], day, [(CELL, GATE_SPEED)])
     assert [(entry.reason, entry.state) for _, entry in listed] == [
-        ("old", "in the base"), ("over", "expired"), ("new", "counts"),
+        ("old", "in the base"), ("over", "expired"), ("new", "counts"), ("elsewhere", "no series"),
+        ("cpu", "no series"),
     ]  # fmt: skip
 
 
@@ -212,15 +218,15 @@ def test_a_mistake_in_the_section_is_one_line(section: dict[str, object], said: 
 
 def check(*slowdowns: float, **more: object) -> GateCheck:
     entry = Accepted(slower_percent=10, author="Ada", reason="exactly once", until=date(2026, 1, 31))
-    [(_, listed)] = gate_rules.acceptances([entry], [], date(2026, 11, 28))
+    [(_, listed)] = gate_rules.acceptances([entry], [], date(2026, 11, 28), [(CELL, GATE_SPEED)])
     series = gate_rules.judged(pairs(*slowdowns), [CELL], GATE, last=True)
     release = decide([], series)
     return GateCheck.model_validate(
         {
             "run": "gate", "benchmark": "mine", "baseline": "aaaaaaaaaaaa", "candidate": "bbbbbbbbbbbb",
-            "verdict": release.decision, "line": gate_rules.line_of(release, GATE), "repository": "r", "base": "main",
-            "head": "HEAD", "base_commit": "a" * 40, "head_commit": "b" * 40, "system": "job", "exit_code": 0,
-            "inconclusive": "warn", "reasons": release.reasons, "series": series, "accepted": (listed,),
+            "verdict": release.decision, "line": gate_rules.line_of(release, series, GATE), "repository": "r",
+            "base": "main", "head": "HEAD", "base_commit": "a" * 40, "head_commit": "b" * 40, "system": "job",
+            "exit_code": 0, "inconclusive": "warn", "reasons": release.reasons, "series": series, "accepted": (listed,),
             "pairs": len(slowdowns), "minutes": {"building": 1.5, "measuring": 2.0}, "budget_minutes": 10,
             "false_alarm": 0.05, "power": 0.9, "environment": Environment({"cpu": "x", "cores": 2}, {"python": "3"}),
             **more,

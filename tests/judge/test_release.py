@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.base.canonical import has_its_sha256, with_sha256
-from streamgauge.bench.compare.release_rules import answers, capabilities, decide, outputs, series, suspects
+from streamgauge.bench.compare.release_rules import (
+    answers,
+    capabilities,
+    decide,
+    left_out,
+    outputs,
+    series,
+    suspects,
+)
 from streamgauge.records.answers import Ability, Answer, FeatureAbility, Mode, Status
-from streamgauge.records.release import JudgedSeries, Reason, Repetition
+from streamgauge.records.release import JudgedSeries, Reason, Repetition, Side, State
 from tests.judge.repetitions import CPU, P50, TOLERANCE, repetition, rounds
 
 
@@ -139,6 +147,22 @@ def test_a_wrong_output_while_measuring_is_no_go_and_the_baselines_leaves_it_ope
     assert (unknown.state, unknown.what) == ("open", "e.w, candidate")
     [reason] = outputs([repetition("control", 1, wrong="odd")])
     assert reason.state == "open"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "state"),
+    [("++++", "++++", None), ("+-++", "++++", "note"), ("--++", "++++", "open"), ("--++", "--++", "note"),
+     ("---+", "-+++", "open"), ("-+", "++", "note")],
+)  # fmt: skip
+def test_a_candidate_half_of_which_does_not_count_leaves_the_check_open(
+    candidate: str, baseline: str, state: State | None
+) -> None:
+    sides: list[tuple[Side, str]] = [("candidate", candidate), ("baseline", baseline)]
+    lines = [
+        repetition(side, n, void="it died" if c == "-" else None) for side, all_ in sides for n, c in enumerate(all_)
+    ]
+    why = f"{candidate.count('-')} of {len(candidate)} repetitions do not count; the last one: it died"
+    assert left_out(lines) == ([Reason("output", state, "e.w, candidate", why)] if state else [])
 
 
 def test_what_fails_outweighs_what_is_open_and_is_told_first() -> None:

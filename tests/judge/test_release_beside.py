@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from streamgauge.base.errors import UserError
-from streamgauge.bench.compare.release_rules import Compared, OneSide, beside, beside_outputs, decide, series
+from streamgauge.bench.compare import beside
+from streamgauge.bench.compare.beside import Compared, OneSide
+from streamgauge.bench.compare.release_rules import decide, series
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measurements import USUAL
 from streamgauge.bench.measurements.recovery.record import RecoveryRun, Struck, Suffered
@@ -31,7 +33,7 @@ def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
     new = [figure("a", 12.5, 1), figure("b", 11.5, 1), figure("c", 5, 1), figure("d", 99, 1), figure("g", 0)]
     remarked = replace(figure("f", 1, 1), reason="2 of 3 trials count")
     new += [figure("e", 3, why="its answers were wrong"), remarked]
-    found = beside("e.w", OneSide(old), OneSide(new))
+    found = beside.figures("e.w", OneSide(old), OneSide(new))
     assert [(one.metric, one.said) for one in found] == [
         ("a", "higher"), ("b", "no difference that shows"), ("c", "lower"), ("e", "its answers were wrong"),
         ("d", "one of them has no interval"), ("g", "the same"), ("f", "one side has none"),
@@ -46,7 +48,7 @@ def test_figures_beside_are_compared_by_their_intervals_alone() -> None:
 @pytest.mark.parametrize(("old", "new", "said"), [(0, 2, "higher"), (2, 1, "lower"), (0, 0, "the same")])
 def test_numbers_of_trials_are_compared_as_counts(old: float, new: float, said: str) -> None:
     sides = [OneSide([replace(figure("recovery_kill_wrong", one), unit="trials")]) for one in (old, new)]
-    [one] = beside("e.w", *sides)
+    [one] = beside.figures("e.w", *sides)
     assert one.said == said
 
 
@@ -54,7 +56,7 @@ def test_answers_of_a_measurement_that_stands_beside_are_judged_as_those_of_the_
     statuses = (True, False, None)
     baseline = OneSide(outputs={f"{old}, {new}": old for old in statuses for new in statuses} | {"gone": True})
     candidate = OneSide(outputs={f"{old}, {new}": new for old in statuses for new in statuses} | {"more": True})
-    reasons = beside_outputs("e.w", "recovery", baseline, candidate)
+    reasons = beside.outputs("e.w", "recovery", baseline, candidate)
     assert {(one.what, one.state, one.why) for one in reasons} == {
         ("e.w True, False", "failed", "correct → wrong"),
         ("e.w True, None", "open", "correct → not compared"),
@@ -68,14 +70,14 @@ def test_answers_of_a_measurement_that_stands_beside_are_judged_as_those_of_the_
         ("e.w more", "note", "not measured → correct"),
     }
     [passed] = series(rounds(), {P50: 0.1})
-    assert decide(beside_outputs("e.w", "soak", OneSide(outputs={"soak": False}), OneSide(outputs={"soak": False})),
+    assert decide(beside.outputs("e.w", "soak", OneSide(outputs={"soak": False}), OneSide(outputs={"soak": False})),
                   [passed]).decision == "go"  # fmt: skip
     measured = OneSide(outputs={"soak": True, "search": True})
     failed = OneSide(outputs={"search": False}, problem="no rate counts")
-    assert decide(beside_outputs("e.w", "soak", measured, OneSide(problem="no rate counts")), [passed]).line == (
+    assert decide(beside.outputs("e.w", "soak", measured, OneSide(problem="no rate counts")), [passed]).line == (
         "inconclusive: e.w, candidate: soak was not measured: no rate counts"
     )
-    assert [(one.what, one.state, one.why) for one in beside_outputs("e.w", "soak", measured, failed)] == [
+    assert [(one.what, one.state, one.why) for one in beside.outputs("e.w", "soak", measured, failed)] == [
         ("e.w, candidate", "open", "soak was not measured: no rate counts"),
         ("e.w search", "failed", "correct → wrong"),
     ]
@@ -92,12 +94,12 @@ def test_answers_of_which_some_were_compared_and_a_search_that_was_not_are_no_re
     baseline = OneSide(outputs={"kill": True, "search": True})
     outputs: dict[str, Compared] = {**run.outputs, **run.partly, "search": None}
     candidate = OneSide(outputs=outputs)
-    assert [(one.what, one.state, one.why) for one in beside_outputs("e.w", "recovery", baseline, candidate)] == [
+    assert [(one.what, one.state, one.why) for one in beside.outputs("e.w", "recovery", baseline, candidate)] == [
         ("e.w kill", "note", "correct → 4 of 5 trials were compared"),
         ("e.w cut", "open", "not measured → not compared"),
     ]
     del outputs["cut"]
-    assert decide(beside_outputs("e.w", "recovery", baseline, candidate), [passed]).decision == "go"
+    assert decide(beside.outputs("e.w", "recovery", baseline, candidate), [passed]).decision == "go"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_answers_of_few_trials_count_only_against_a_baseline_of_no_more(
     old: Compared, new: Compared, state: str
 ) -> None:
     sides = (OneSide(outputs={"kill": one}) for one in (old, new))
-    assert [one.state for one in beside_outputs("e.w", "recovery", *sides)] == [state]
+    assert [one.state for one in beside.outputs("e.w", "recovery", *sides)] == [state]
 
 
 def test_what_stands_beside_needs_its_section_and_something_that_decides(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Measuring:
 
     def run(self, accepted: Sequence[Accepted], token: int) -> tuple[list[Reason], list[GateSeries]]:
         """Measures until the verdict is clear or the budget is spent; returns reasons and series."""
-        names = [_name(cell) for cell in self._cells]
+        names = [name_of(cell) for cell in self._cells]
         with self._drivers:
             while True:
                 measured = self._pairs.repetitions
@@ -116,9 +116,10 @@ class Measuring:
     def _round(self, series: Sequence[GateSeries], token: int) -> None:
         """Measures a pair of each cell that is still open."""
         number = self._pairs.last + 1
-        still_open = {one.cell for one in series if one.state != "passed"}
+        measured = self._pairs.repetitions
+        still_open = {one.cell for one in series if one.state != "passed" or gate_rules.asks_again(measured, one.cell)}
         for cell in self._cells:
-            for side in sides(number) if _name(cell) in still_open else ():
+            for side in sides(number) if name_of(cell) in still_open else ():
                 for _ in range(_TRIES):
                     one = self._repetition(cell, side, number, token)
                     self._pairs.add(one)
@@ -136,7 +137,7 @@ class Measuring:
 
     def _repetition(self, cell: Cell, side: Side, number: int, token: int) -> GateRepetition:
         """Measures a fresh process of that side."""
-        began, name, settings = time.monotonic(), _name(cell), self._settings
+        began, name, settings = time.monotonic(), name_of(cell), self._settings
         ours = [one for one in self._pairs.repetitions if one.cell == name]
         bases = [one for one in ours if one.side == "baseline"]
         asks, base_runs = self._asks(name, side), any(not one.void for one in bases)
@@ -151,10 +152,10 @@ class Measuring:
                 asked_at = time.monotonic() if asks else None
                 for _ in range(_TRIES if asks and not fast.void else 0):
                     trial = bench.trial(settings.rate or 0.0, settings.seconds, token=token)
-                    if trial.check is not None or settings.answers == "skip":
+                    if trial.check is not None or settings.answers == "skip" or not bench.running:
                         break
                 failure = fast.void or (trial.failure if trial else "")
-                died = None if bench.running or bench.fleet.dead() else failure
+                died = None if bench.fleet.dead() or (bench.running and not fast.stuck) else failure
         except UserError as problem:
             if side == "baseline" or not base_runs:
                 raise
@@ -194,5 +195,6 @@ def _answers(trial: TrialResult | None) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _name(cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
+    """Name of a cell without its system, which is the same in all."""
     return f"{cell.experiment}.{cell.workload}"

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from streamgauge import config
 from streamgauge.app.gate.building import build
-from streamgauge.app.gate.pairs import RECORD, REPETITIONS, Measuring, Pairs
+from streamgauge.app.gate.pairs import RECORD, REPETITIONS, Measuring, Pairs, name_of
 from streamgauge.app.gate.repository import SHORT, Commits, Repository
 from streamgauge.base.environment import environment
 from streamgauge.base.errors import UserError
@@ -34,7 +35,9 @@ from streamgauge.records.release import Reason, Side, State
 from streamgauge.stats.sequential import POWER
 
 log = logging.getLogger("streamgauge")
-COMMENT, JUNIT, CHECKOUTS = "comment.md", "junit.xml", "checkouts"
+COMMENT, JUNIT, LOG = "comment.md", "junit.xml", "build-{}.log"
+#: folders of a gate while it runs, whatever else lies beside them
+CHECKOUTS, WORK = "gate-checkouts", "gate-work"
 
 
 @dataclass
@@ -147,7 +150,7 @@ def forget(output: Path) -> None:
     try:
         if (output / RECORD).exists():  # a gate that has finished begins anew
             delete_log(output / REPETITIONS)
-        for name in (COMMENT, JUNIT, RECORD):
+        for name in (COMMENT, JUNIT, RECORD, *map(LOG.format, gate_rules.NAMES.values())):
             (output / name).unlink(missing_ok=True)
     except OSError as problem:
         raise as_user_error(problem, output) from None
@@ -159,12 +162,16 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
     notes: reasons that are known before.
     """
     settings, system = settings_of(benchmark)
+    cells = [name_of(cell) for cell in benchmark.all_cells() if cell.system == system]
     pairs = Pairs.of(asked.output, _key(benchmark, asked.commits))
     if pairs.repetitions:
         log.info("going on with %d processes that an unfinished gate has measured", len(pairs.repetitions))
     with asked.repository.checkouts(asked.commits, asked.output / CHECKOUTS) as (base, head):
         accepted = gate_rules.acceptances(
-            accepted_in(head / settings.accepted), _earlier(base / settings.accepted), datetime.now(UTC).date()
+            accepted_in(head / settings.accepted),
+            _earlier(base / settings.accepted),
+            datetime.now(UTC).date(),
+            product(cells, settings.metrics),
         )
         checkouts: dict[Side, Path] = {"baseline": base, "candidate": head}
         sides: dict[Side, Benchmark] = {}
@@ -178,8 +185,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
             command = own.gate.build if own.gate else settings.build
             if command is not None:
                 with clock.spending("building"):
-                    log_file = asked.output / f"build-{name}.log"
-                    build(command, checkout, name, log_file, settings.build_timeout.seconds)
+                    build(command, checkout, name, asked.output / LOG.format(name), settings.build_timeout.seconds)
             sides[side] = _with(benchmark, system, own.system(system))
             sides[side].system(system).check_installed()
         if keys := differing(sides, checkouts, system):
@@ -191,7 +197,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
             measuring(f"{asked.output} gate", expected_s=budget_s) as token,
             clock.spending("measuring"),
         ):
-            work = asked.output / "work"
+            work = asked.output / WORK
             reasons, series = Measuring(sides, store, pairs, work, budget_s).run(counted, token)
     release = decide([*reasons, *pairs.left_out(), *doubts, *notes], series)
     check = GateCheck(
@@ -200,7 +206,7 @@ def run(benchmark: Benchmark, store: Store, asked: Asked, clock: Clock, notes: I
         baseline=asked.commits.base[:SHORT],
         candidate=asked.commits.head[:SHORT],
         verdict=release.decision,
-        line=gate_rules.line_of(release, settings),
+        line=gate_rules.line_of(release, series, settings),
         repository=asked.repository.top.name,
         base=asked.base,
         head=asked.head,

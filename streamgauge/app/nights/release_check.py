@@ -20,8 +20,9 @@ from streamgauge.base.jsonl import delete_log, log_bytes, write_json
 from streamgauge.base.places import here
 from streamgauge.base.shipped import SHIPPED
 from streamgauge.bench.answers.systems import askable, require_askable
-from streamgauge.bench.compare import release_rules
-from streamgauge.bench.compare.release_rules import OneSide, Release
+from streamgauge.bench.compare import beside, release_rules
+from streamgauge.bench.compare.beside import Compared, OneSide
+from streamgauge.bench.compare.release_rules import Release
 from streamgauge.bench.driver.fleet import KeptDrivers
 from streamgauge.bench.measure import timing
 from streamgauge.bench.measure.cell import ReadyCell, ready
@@ -84,8 +85,8 @@ def run(benchmark: Benchmark, store: Store, baseline: str, candidate: str, direc
     one = _Check(benchmark, store, {"baseline": baseline, "candidate": candidate, "control": baseline}, directory)
     with measuring(f"{directory} release check", expected_s=timing.release_seconds(benchmark)) as token:
         reasons, series = one.run(token)
-    beside, more = one.beside() if series else ([], [])
-    return one.publish(release_rules.decide([*reasons, *more], series), beside)
+    figures, more = one.beside() if series else ([], [])
+    return one.publish(release_rules.decide([*reasons, *more], series), figures)
 
 
 class _Check:
@@ -121,7 +122,8 @@ class _Check:
                     log.info("suspect, run again: %s%s", ".".join(cell), ", its rate" if ladder else "")
                     self._rounds(cell, self.settings.reruns, token, ladder=ladder)
         series = release_rules.series(self.repetitions, self.settings.tolerance)
-        return [*reasons, *release_rules.outputs(self.repetitions)], series
+        left_out = release_rules.left_out(self.repetitions)
+        return [*reasons, *release_rules.outputs(self.repetitions), *left_out], series
 
     # -- answers
 
@@ -237,8 +239,8 @@ class _Check:
         reasons: list[Reason] = []
         for pair, name in product(self.pairs, self.settings.beside):
             cell, old, new = ".".join(pair), self._once(pair, "baseline", name), self._once(pair, "candidate", name)
-            figures += release_rules.beside(cell, old, new)
-            reasons += release_rules.beside_outputs(cell, name, old, new)
+            figures += beside.figures(cell, old, new)
+            reasons += beside.outputs(cell, name, old, new)
         return figures, reasons
 
     def _once(self, pair: tuple[str, str], side: Side, name: str) -> OneSide:
@@ -251,7 +253,7 @@ class _Check:
         cell_run = CellRun(benchmark, self.store, cell, self._work / "beside")
         log.info("%s, %s: %s", cell.name, side, name)
         shutil.rmtree(cell_run.run_directory, ignore_errors=True)
-        problem, outputs = "", dict[str, release_rules.Compared]()
+        problem, outputs = "", dict[str, Compared]()
         try:
             for one in ("search", name) if section.searches else (name,):
                 measure(one, cell_run)

@@ -79,7 +79,7 @@ def self_check(check: GateCheck) -> list[str]:
 
 def sentence(check: GateCheck) -> str:
     """Says which slowdown of each series could have been seen, and how often an equal commit is called slower."""
-    seen = [f"{one.name} {100 * one.seen:.1f} %" for one in check.series if one.seen is not None]
+    seen = [f"{one.name} {100 * one.seen:.1f} %{one.beyond}" for one in check.series if one.seen is not None]
     if not seen:
         return "Too little was measured to tell which slowdown would have been seen. Allow more minutes or fewer cells."
     return (
@@ -128,6 +128,7 @@ def _accepted(check: GateCheck) -> Iterator[str]:
         "counts": "counts until {0}",
         "expired": "**expired** on {0}, so it does not count",
         "in the base": "is in the base",
+        "no series": "holds for **nothing that is compared**",
     }
     for one in check.accepted:
         state = what[one.state].format(one.until)

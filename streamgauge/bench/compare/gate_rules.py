@@ -154,20 +154,23 @@ def _last(repetitions: Sequence[GateRepetition]) -> str:
     return next((f": {one.unchecked}" for one in reversed(repetitions) if one.unchecked), "")
 
 
-def line_of(release: Release, settings: Gate) -> str:
+def line_of(release: Release, series: Iterable[GateSeries], settings: Gate) -> str:
     """The verdict and its reasons, in one line."""
     if release.decision != "go":
         return release.line
     answers = "no answer is wrong" if settings.answers == "check" else "answers were not checked"
     compared = ", ".join(settings.compare)
-    return f"go: {answers}, and a slowdown of {settings.slower_percent:g} % is ruled out (compared: {compared})"
+    beyond = " beyond what is accepted" if any(one.accepted for one in series) else ""
+    return f"go: {answers}, and a slowdown of {settings.slower_percent:g} %{beyond} is ruled out (compared: {compared})"
 
 
 def is_clear(reasons: Iterable[Reason], series: Iterable[JudgedSeries]) -> bool:
-    """True if further pairs would change nothing: something has failed, or all series have passed."""
-    states = [one.state for one in series]
-    failed = "failed" in states or any(one.state == "failed" for one in reasons)
-    return failed or all(state == "passed" for state in states)
+    """True if further pairs would change nothing: something has failed, or all is clear, and all series have passed."""
+    states, told = [one.state for one in series], list(reasons)
+    if "failed" in states or any(one.state == "failed" for one in told):
+        return True
+    misses = any((one.kind, one.state) == ("performance", "open") for one in told)  # a rate, which is asked again
+    return not misses and all(state == "passed" for state in states)
 
 
 def exit_code(decision: str, inconclusive: Literal["warn", "fail"]) -> int:
@@ -175,12 +178,19 @@ def exit_code(decision: str, inconclusive: Literal["warn", "fail"]) -> int:
     return {"go": 0, "no-go": 1}.get(decision, 2 if inconclusive == "fail" else 0)
 
 
-def acceptances(head: Iterable[Accepted], base: Iterable[Accepted], today: date) -> list[tuple[Accepted, Acceptance]]:
-    """Entries of the head's list, and whether each counts: one that the base has too was merged with its slowdown."""
-    before = set(base)
+def acceptances(
+    head: Iterable[Accepted], base: Iterable[Accepted], today: date, series: Iterable[tuple[str, str]]
+) -> list[tuple[Accepted, Acceptance]]:
+    """Entries of the head's list, and whether each counts: one that the base has too was merged with its slowdown.
+
+    series: cell and metric of all that is compared.
+    """
+    before, compared = set(base), list(series)
     listed = []
     for one in head:
         state = "in the base" if one in before else "expired" if one.until < today else "counts"
+        if state == "counts" and not any(one.holds_for(cell, metric) for cell, metric in compared):
+            state = "no series"
         fields = one.model_dump(include={"slower_percent", "author", "reason", "until"})
         listed.append((one, Acceptance.model_validate({"state": state, **fields})))
     return listed

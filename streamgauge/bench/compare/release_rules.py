@@ -18,9 +18,7 @@ from itertools import product
 from streamgauge.base.words import counted
 from streamgauge.config import RELEASE_RATE
 from streamgauge.records.answers import Answer, FeatureAbility, Mode
-from streamgauge.records.release import Beside, Decision, JudgedSeries, Reason, ReasonKind, Repetition, Side, State
-from streamgauge.records.result import Result
-from streamgauge.records.spread import Spread
+from streamgauge.records.release import Decision, JudgedSeries, Reason, ReasonKind, Repetition, Side, State
 from streamgauge.stats.ab import LEAST, compare
 from streamgauge.stats.outcomes import Comparison
 from streamgauge.stats.paired import LEAST_PROCESSES, Ratio, ratio_of
@@ -32,22 +30,8 @@ POWER = 0.9
 #: rank of a status of answers and capabilities: a higher one is worse
 _RANK = {"correct": 0, "works": 0, "unchecked": 1, "not run": 1, "unsupported": 2, "wrong": 3}
 
-#: units of figures that are exact without an interval: they count
-_COUNTS = ("trials",)
-_SAID = {True: "correct", False: "wrong", None: "not compared"}
-#: whether the answers of a part were right; numbers: so many of all trials were compared, and none was wrong
-Compared = bool | tuple[int, int] | None
 #: of how many subjects of one reason the names are said
 _NAMED = 4
-
-
-@dataclass(frozen=True)
-class OneSide:
-    """A measurement that stands beside, of one side: its figures, and whether the answers of each part were right."""
-
-    figures: Sequence[Result] = ()
-    outputs: Mapping[str, Compared] = field(default_factory=dict)
-    problem: str = ""  # why it was not measured
 
 
 @dataclass(frozen=True)
@@ -140,41 +124,24 @@ def outputs(repetitions: Iterable[Repetition]) -> list[Reason]:
     return list(reasons.values())
 
 
-def beside_outputs(cell: str, name: str, baseline: OneSide, candidate: OneSide) -> list[Reason]:
-    """Reasons for answers of a measurement that stands beside: those that only the candidate has wrong are no-go.
+def left_out(repetitions: Sequence[Repetition]) -> list[Reason]:
+    """A reason for each cell in which some of the candidate's repetitions do not count.
 
-    Others are judged as those of the suite, but are open where at most half of the trials were compared, and a smaller
-    part than of the baseline's. What was not measured is one reason, not one of each part. A search only supplies the
-    rate: only a wrong one is a reason.
+    It is open if these are two or more, half of all, and a larger part than of the baseline's.
     """
-    reasons = [
-        Reason("output", "open", f"{cell}, {side}", f"{name} was not measured: {one.problem}")
-        for side, one in (("baseline", baseline), ("candidate", candidate))
-        if one.problem
-    ]
-    for part in {**baseline.outputs, **candidate.outputs}:
-        output = candidate.outputs.get(part)
-        if output is not False and (baseline.problem or candidate.problem or (part == "search" and output is None)):
-            continue
-        old, new = (
-            _said(one.outputs[part]) if part in one.outputs else "not measured" for one in (baseline, candidate)
-        )
-        is_known = _share(output) > min(_share(baseline.outputs.get(part)), 0.5)
-        state: State = "failed" if output is False else "note" if is_known else "open"
-        if old != new:
-            reasons.append(Reason("output", state, f"{cell} {part}", f"{old} → {new}"))
-        elif new != "correct":
-            reasons.append(Reason("output", "note", f"{cell} {part}", f"{new} with both"))
+    reasons = []
+    for cell in dict.fromkeys(one.cell for one in repetitions):
+        new, old = [], []
+        for one in repetitions:
+            if one.cell == cell:
+                (new if one.side == "candidate" else old).append(one.void)
+        void = [why for why in new if why]
+        if void:
+            more = len(void) * len(old) > sum(map(bool, old)) * len(new)
+            state: State = "open" if more and len(void) > 1 and 2 * len(void) >= len(new) else "note"
+            why = f"{len(void)} of {counted(len(new), 'repetition')} do not count; the last one: {void[-1]}"
+            reasons.append(Reason("output", state, f"{cell}, candidate", why))
     return reasons
-
-
-def _said(output: Compared) -> str:
-    return f"{output[0]} of {output[1]} trials were compared" if isinstance(output, tuple) else _SAID[output]
-
-
-def _share(output: Compared) -> float:
-    """Returns the part of the trials that were compared."""
-    return output[0] / output[1] if isinstance(output, tuple) else output is not None
 
 
 def not_asked(engines: Iterable[str]) -> list[Reason]:
@@ -305,37 +272,6 @@ def _judged(comparison: Comparison, tolerance: float) -> tuple[State, str]:
 def suspects(judged: Iterable[JudgedSeries]) -> list[tuple[str, bool]]:
     """Cells to run again, those with a series that has not passed; True: their ladders, False: at the fixed rate."""
     return list(dict.fromkeys((one.cell, one.metric == RELEASE_RATE) for one in judged if one.state != "passed"))
-
-
-def beside(cell: str, baseline: OneSide, candidate: OneSide) -> list[Beside]:
-    """Figures of both sides, each from one measurement of it."""
-    before, after = ({one.metric: one for one in side.figures} for side in (baseline, candidate))
-    return [_beside(cell, metric, before.get(metric), after.get(metric)) for metric in {**before, **after}]
-
-
-def _beside(cell: str, metric: str, old: Result | None, new: Result | None) -> Beside:
-    before, after = (_spread(one) for one in (old, new))
-    unit = next(one.unit for one in (old, new) if one)
-    said = "one of them has no interval"
-    if before is None or after is None:
-        reasons = (one.reason for one in (old, new) if one and one.reason and _spread(one) is None)
-        said = "; ".join(dict.fromkeys(reasons)) or "one side has none"
-    elif before.value == after.value and not (before.interval or after.interval):
-        said = "the same"
-    elif (old_ends := _ends(before, unit)) and (new_ends := _ends(after, unit)):
-        (low, high), (least, most) = old_ends, new_ends
-        said = "higher" if least > high else "lower" if most < low else "no difference that shows"
-    return Beside(cell=cell, metric=metric, unit=unit, baseline=before, candidate=after, said=said)
-
-
-def _ends(one: Spread, unit: str) -> tuple[float, float] | None:
-    return (one.value, one.value) if unit in _COUNTS else one.interval
-
-
-def _spread(one: Result | None) -> Spread | None:
-    if one is None or one.value is None or not one.valid:
-        return None
-    return Spread(value=one.value, low=one.low, high=one.high, samples=one.samples)
 
 
 def decide(reasons: Sequence[Reason], judged: Sequence[JudgedSeries]) -> Release:

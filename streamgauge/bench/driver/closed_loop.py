@@ -24,6 +24,10 @@ TURN_ROWS, TURN_S = 20_000, 1.0
 _BEYOND = 1.5
 
 
+class _TooLong(Ended):
+    """The end of a window in which the system ran, and took too few events."""
+
+
 class ClosedLoop:
     """A query that always finds a constant number of rows waiting, over the windows of a ladder.
 
@@ -36,6 +40,7 @@ class ClosedLoop:
         self._first: int | None = None  # latest time of the stream's first loop, ticks
         self.invalid: str | None = None
         self.taken = False  # any row
+        self.stuck = False  # in the last window: it ran, and took too few events in all of the time that it may last
         self.held_back = False  # in the last window: rows that are not committed filled the queues, so fewer waited
 
     def spent(self) -> bool:
@@ -79,6 +84,7 @@ class ClosedLoop:
             return self._watch(enough, longest_s, settling)
         except (Ended, WireError) as problem:
             self.invalid = self._talk.whose_fault(problem)
+            self.stuck = isinstance(problem, _TooLong) and self.invalid == str(problem)
             return ()
 
     def _turn_to(self, stream: int, rows: int, longest_s: float) -> None:
@@ -134,7 +140,7 @@ class ClosedLoop:
             if enough(batches):
                 return batches
             time.sleep(LOOK_S / 2)
-        raise Ended(f"a window of {len(seen)} hand-overs was not long enough within {longest_s:g} s")
+        raise _TooLong(f"a window of {len(seen)} hand-overs was not long enough within {longest_s:g} s")
 
     def _batches(self, seen: Sequence[tuple[int, int]], start_ns: int) -> tuple[Batch, ...]:
         """Batches of a window: one between each two instants."""

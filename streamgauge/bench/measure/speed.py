@@ -27,11 +27,12 @@ class Speed:
     held_rows: int
     void: str | None = None
     cpu_us_per_event: float | None = None  # None where the adapter does not know it
+    stuck: bool = False  # it ran, and took too few events in all of the time that a window may last
 
 
 def speed_of(window: Window) -> Speed:
     if window.invalid or not window.seconds:
-        return Speed(None, window.held_rows, window.invalid or "no batch ended")
+        return Speed(None, window.held_rows, window.invalid or "no batch ended", stuck=window.stuck)
     return Speed(window.rows / window.seconds, window.held_rows)
 
 
