@@ -32,7 +32,7 @@ class GateSeries(JudgedSeries):
 
     @property
     def beyond(self) -> str:
-        """What follows a slowdown in a sentence where others are accepted; empty if none is."""
+        """Words that follow a slowdown in a sentence where one is accepted; empty if none is."""
         return f" beyond the accepted {100 * self.accepted:g} %" if self.accepted else ""
 
 

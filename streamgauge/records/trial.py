@@ -221,8 +221,9 @@ class TrialResult(Line):
 
     @property
     def failure(self) -> str:
-        """Reason why it is invalid if its system failed; empty if something else did first, such as its driver."""
-        invalid, failure = self.observation.invalid or "", self.details["system"].get("failure")
+        """Reason why it is invalid if its system failed; empty if something else did, such as its driver or link."""
+        invalid, system = self.observation.invalid or "", self.details["system"]
+        failure = None if system.get("invalid") else system.get("failure")
         return invalid if invalid == UNENDED or (failure and failure in invalid) else ""
 
     @property

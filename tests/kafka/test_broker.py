@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from streamgauge.app.services.broker import Broker
 from streamgauge.base.errors import UserError
@@ -117,6 +118,49 @@ def test_answers_of_a_transaction_count_once_it_is_committed(access: Access, top
         output.close()
     assert answers.values == [b"a"]
     assert abs(int(answers.appended_ns[0]) - time.time_ns()) < 60 * 10**9
+
+
+def test_an_open_transaction_hides_answers_until_it_ends_and_offsets_that_it_holds_are_told(
+    access: Access, topic: Make
+) -> None:
+    """A job that was killed leaves one open; another producer's committed answer lies behind it."""
+    name, topics = topic(1), Topics(access)
+    dead, alive = (Producer(access.settings() | {"transactional.id": f"{name}-{number}"}) for number in range(2))
+    for producer, value in ((dead, b"hidden"), (alive, b"a")):
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        producer.produce(name, value)
+        producer.flush(10)
+    group = f"{name}-group"
+    consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    dead.send_offsets_to_transaction([TopicPartition(name, 0, 2)], consumer.consumer_group_metadata(), 20)
+    alive.commit_transaction()
+    progress, output = Group(access, topics, group, name, 1), Output(access, name, 1)
+    try:
+        assert progress.reached().committed == {0: 1}
+        assert (output.is_open(), output.read().values) == (True, [])
+        dead.abort_transaction()
+        while output.is_open():
+            time.sleep(0.05)
+        assert output.read().values == [b"a"]
+    finally:
+        progress.close()
+        output.close()
+        consumer.close()
+
+
+@pytest.mark.parametrize("by_event", [False, True])
+def test_a_topic_keeps_all_records_whatever_the_broker_does_with_others(access: Access, by_event: bool) -> None:
+    topics, name = Topics(access), f"test-{time.time_ns()}"
+    topics.make(name, 1, by_event=by_event)
+    admin = AdminClient(access.settings())  # its answers end with it
+    [read] = admin.describe_configs([ConfigResource("topic", name)]).values()
+    settings = read.result(20)
+    topics.delete(name)
+    kept = {key: settings[key].value for key in ("cleanup.policy", "retention.ms", "retention.bytes")}
+    assert kept == {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert all(not settings[key].is_default for key in kept), "the broker's own settings hold for others"
 
 
 def test_a_taken_port_is_told_before_anything_starts(broker: Broker, tmp_path: Path) -> None:

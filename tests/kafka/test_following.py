@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from streamgauge.bench.engines.job.following import Starving, Trickle
+from streamgauge.base.errors import UserError
+from streamgauge.bench.engines.job.following import Follower, Starving, Trickle
+from streamgauge.bench.publish.progress import Reached
 
 
 @pytest.mark.parametrize(
@@ -38,3 +46,31 @@ def test_a_job_that_waits_for_rows_is_given_one_more_at_each_look_until_it_commi
         ({0: 502}, True, 2.9),
     ]
     assert [trickle.look(*look) for look in looks] == [0, 0, 0, 0, 0, 1, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("away", "failure"),
+    [(False, "the job has not taken the rows that warm it up within 60 s: it tells of 0 rows; it printed nothing"),
+     (True, "the broker is away")],
+)  # fmt: skip
+def test_a_job_is_blamed_for_taking_nothing_and_not_for_a_broker_that_is_away(
+    tmp_path: Path, away: bool, failure: str
+) -> None:
+    def reached() -> Reached:
+        if away:
+            raise UserError("the broker is away")
+        return Reached({}, {})
+
+    def run(*arguments: Any) -> bool:
+        taken: Callable[[], int] = arguments[1]
+        return taken() > 0
+
+    given: Any = SimpleNamespace(
+        queues=1, reached=reached, name="it", published=[1], run=run, since=time.monotonic(),
+        last_words=lambda: "it printed nothing",
+    )  # fmt: skip
+    follower = Follower(given, given, given, lambda: True, 1.0, given, False, given, tmp_path)
+    while follower.failure is None:
+        time.sleep(0.01)
+    follower.stop()
+    assert (follower.failure, follower.blames_job) == (failure, not away)

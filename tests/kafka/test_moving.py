@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from streamgauge.base.errors import UserError
 from streamgauge.bench.driver.ids import Ids, Laps, Turn
 from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION
 from streamgauge.bench.publish.answers import offered
@@ -31,6 +33,13 @@ def test_rows_follow_those_of_the_trial_before_by_a_gap_and_keep_their_distances
     assert moved.column("event_ts").cast(pa.int64()).to_pylist() == [202, 199, 206, 296]
     assert moved.column("seq").to_pylist() == [9, 10, 11, -1]
     assert (mover.latest, mover.seq) == (296 * US, 11)
+
+
+def test_times_that_do_not_fit_are_an_error_and_no_time_of_another_century() -> None:
+    mover = Mover(After(2**63 - 150 * US, 0, 100 * US), "ns")
+    mover.moved(rows({}, False, {"seq": 1, "event_time": 5 * US}))
+    with pytest.raises(UserError, match="times that do not fit into 64 bits"):
+        mover.moved(rows({}, False, {"seq": 2, "event_time": 60 * US}))
 
 
 def test_rows_of_earlier_trials_count_as_warm_and_come_before_all_others(tmp_path: Path) -> None:
@@ -78,6 +87,19 @@ def test_rows_that_warm_a_job_up_come_before_the_stream_and_each_has_a_seq_of_it
     assert parts(last + 3) == ([moved(3, 1)], [1])
     assert parts(0) == ([moved(seq, PASSES) for seq in range(4)], [0, 1, 0, 1])
     assert len({parts(at)[0][0]["seq"] for at in range(begin.rows)}) == 4 * PASSES
+
+
+def test_a_queue_that_gets_no_rows_is_left_out_of_the_warm_up(tmp_path: Path) -> None:
+    nothing = rows({}, False, {"seq": -1, "event_time": DAY, "sentinel": True})
+    given: list[dict[str, object]] = [{"seq": seq, "event_time": DAY + 10 * US * seq} for seq in range(4)]
+    some = rows({}, False, *given)
+    for number, batch in enumerate((nothing, some)):
+        with pa.ipc.new_stream(str(tmp_path / f"events-{number}.arrow"), batch.schema) as out:
+            out.write_batch(batch)
+    begin = begin_of(tmp_path, 2, "ns", Laps(Ids(), 1, (0, 4)))
+    assert begin is not None
+    assert begin.part(begin.rows - 4, 9)[1].tolist() == [1, 1, 1, 1]
+    assert begin_of(tmp_path, 2, "ns", Laps(Ids(), 1, (2, 4))) is None, "its rows have not come yet"
 
 
 def test_rows_that_warm_a_job_up_have_ids_of_their_own_in_each_pass_and_loop(tmp_path: Path) -> None:

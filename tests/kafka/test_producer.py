@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.bench.driver.client import Connection
 from streamgauge.bench.driver.system import Endpoint
-from streamgauge.bench.publish.publisher import LinkFigures, Publisher, Task
+from streamgauge.bench.publish.publisher import BrokerClock, LinkFigures, Publisher, Task
 from streamgauge.streams.kafka.clients import Access, Topics
 from streamgauge.streams.kafka.partitioner import partitions_of
 from streamgauge.streams.kafka.records import Form
@@ -83,6 +83,13 @@ def test_a_record_bears_its_event_s_time_and_the_broker_s_clock_is_known(
     offset_ns, error_ns = figures["clock_offset_ns"] or (0, 0)
     assert 0 < error_ns < 5 * 10**9
     assert abs(offset_ns) <= error_ns, "this host's broker has our clock"
+
+
+def test_a_clock_that_drifts_is_followed_by_the_best_reading_of_each_minute() -> None:
+    clock = BrokerClock()
+    readings = [(0, 5, 9), (1, 7, 2), (30, 8, 4), (62, 20, 3), (90, 25, 8), (124, 40, 9)]  # at, offset, error
+    offsets = [clock.read(offset, error, at * 10**9) for at, offset, error in readings]
+    assert offsets == [(5, 9), (7, 2), (7, 2), (7, 2), (7, 2), (25, 8)]
 
 
 @pytest.mark.parametrize("key", ["carrier", "flight"])

@@ -45,3 +45,16 @@ def test_a_job_that_ended_is_told_by_its_last_error(tmp_path: Path, printed: str
     assert command.last_words().startswith(words)
     assert command.last_words().endswith(str(tmp_path / "logs" / "job.log"))
     assert (tmp_path / "logs" / "job.log").read_text() == printed
+
+
+def test_what_an_earlier_process_printed_is_no_reason_of_a_later_one(tmp_path: Path) -> None:
+    """A killed job is started again, and prints into the same log."""
+    words = []
+    for code in ("print('TimeoutError: the first')", "", "print('two')"):
+        command = Command([sys.executable, "-c", code], {}, tmp_path, tmp_path / "job.log")
+        while command.exit_code() is None:
+            time.sleep(0.05)
+        command.end()
+        words.append(command.last_line())
+    assert words == ["TimeoutError: the first", "it printed nothing", "two"]
+    assert (tmp_path / "job.log").read_text() == "TimeoutError: the first\ntwo\n"

@@ -21,7 +21,7 @@ from streamgauge.catalog.artifacts import Store
 from streamgauge.catalog.run_log import RunLog
 from streamgauge.records.measurement import Sample, TrialObservation
 from streamgauge.records.spread import Spread
-from streamgauge.records.trial import UNENDED, Compared, Differing
+from streamgauge.records.trial import UNENDED, Compared, Differing, SystemFigures
 from streamgauge.results.report import cells_section, headline, overview
 from streamgauge.results.report.blocks import Note, Table, Tiles, plain
 from streamgauge.results.report.run_records import Records
@@ -79,16 +79,23 @@ def test_answers_name_the_promise_that_they_keep_or_break(
 
 
 def struck(
-    failure: str | None = None, away: str = "", missed: str = "", *, drained: bool = True, **observed: Any
+    failure: str | None = None,
+    away: str = "",
+    missed: str = "",
+    *,
+    drained: bool = True,
+    link: str | None = None,
+    **observed: Any,
 ) -> Struck:
     """Reads a trial of 10 s that was struck at 2 s, whose age is 4 s soon after it, and 0 from 6 s on.
 
     failure: the system's own. away: why it did not go on after the fault. missed: why there was no fault. drained: all
-    rows were answered in time.
+    rows were answered in time. link: why the link to the system says nothing about it.
     """
     clock = tuple(Sample(at / 10, 4.0 if 20 < at < 60 else 0.0, 0, at) for at in range(100))
     seen = TrialObservation(1000, 10, clock, 10_000, 10_000, clock=clock)
-    trial = uncompared(replace(seen, **observed), {"system": {"failure": failure}, "drivers": [], "drained": drained})
+    system: SystemFigures = {"failure": failure, "invalid": link}
+    trial = uncompared(replace(seen, **observed), {"system": system, "drivers": [], "drained": drained})
     strike = Strike("kill", 2.0)
     strike.struck_s, strike.resumed_s, strike.failure = None if missed else 2.0, None if away else 3.0, away
     strike.missed = missed
@@ -106,6 +113,8 @@ def test_a_system_that_fails_after_a_fault_is_not_back_and_a_trial_that_measures
         (True, True), (True, False), (True, False), (True, False), (False, True), (False, True), (False, True),
     ]  # fmt: skip
     assert (never.reason, overflown.reason[:48], alone.reason, left.reason) == (dead, full, gone, gone)
+    away = "the publisher ended with 1"
+    assert struck(away, link=away, invalid=away).valid is False, "a link that fails is not the job's doing"
     died = "the system died: it was not started"
     assert struck(died[12:], away=dead, invalid=died).reason == dead, "what it told when it was started"
     few = suffered_of("kill", "", [back, slipped, alone, left])

@@ -131,10 +131,8 @@ def left_out(repetitions: Sequence[Repetition]) -> list[Reason]:
     """
     reasons = []
     for cell in dict.fromkeys(one.cell for one in repetitions):
-        new, old = [], []
-        for one in repetitions:
-            if one.cell == cell:
-                (new if one.side == "candidate" else old).append(one.void)
+        ours = [one for one in repetitions if one.cell == cell]
+        new, old = ([one.void for one in ours if (one.side == "candidate") is is_new] for is_new in (True, False))
         void = [why for why in new if why]
         if void:
             more = len(void) * len(old) > sum(map(bool, old)) * len(new)

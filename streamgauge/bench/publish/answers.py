@@ -19,7 +19,7 @@ from streamgauge.bench.driver.schedule import NS
 from streamgauge.bench.oracle.own_sql import EARLIER, PARTITION, WALLS, Timed
 from streamgauge.bench.publish.publisher import HALF_MS_NS
 from streamgauge.records.rules import Rules
-from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors
+from streamgauge.streams.kafka.clients import TIMEOUT_S, Access, broker_errors, ends
 from streamgauge.streams.lateness.loss import LossCount
 
 EPOCH_NS = NS // 2
@@ -72,9 +72,13 @@ class Output:
         self._consumer.close()
 
     def size(self) -> int:
-        """Sum of the ends of all partitions; it grows with each record."""
+        """Sum of the ends of all partitions, up to the first open transaction; it grows with each record."""
         with broker_errors(self._access, f"the topic {self._topic} cannot be read"):
             return sum(self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in self._places)
+
+    def is_open(self) -> bool:
+        """True while an open transaction hides records, as that of a killed job until its timeout."""
+        return self.size() < sum(ends(self._access, self._topic, len(self._places)))
 
     def wait_until_quiet(self, quiet_s: float, longest_s: float) -> None:
         """Returns once nothing was written for quiet_s. Raises UserError after longest_s: answers still come."""
@@ -94,11 +98,11 @@ class Output:
         values: list[bytes | None] = []
         keys: list[bytes | None] = []
         stamps: list[int] = []
-        ends: set[int] = set()
+        at_end: set[int] = set()
         with broker_errors(self._access, f"the topic {self._topic} cannot be read"):
             self._consumer.assign(self._places)
             last = time.monotonic()
-            while len(ends) < len(self._places):
+            while len(at_end) < len(self._places):
                 for message in self._consumer.consume(READ_RECORDS, READ_S):
                     last, error = time.monotonic(), message.error()
                     if error is None:
@@ -106,7 +110,7 @@ class Output:
                         keys.append(message.key())
                         stamps.append(message.timestamp()[1])
                     elif error.code() == KafkaError._PARTITION_EOF:
-                        ends.add(message.partition())
+                        at_end.add(message.partition())
                     else:
                         raise KafkaException(error)
                 if time.monotonic() - last > TIMEOUT_S:

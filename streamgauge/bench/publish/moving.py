@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.base.arrow import Ints, Rows, flags, int64s, ints, replaced
+from streamgauge.base.errors import UserError
 from streamgauge.base.units import PS, Tick
-from streamgauge.bench.driver.replay import EVENT_TS
+from streamgauge.bench.driver.replay import EVENT_TS, LARGEST
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ def in_event_time(rows: Rows, event_time: Ints, seq: Ints, tick: Tick) -> Rows:
 
 
 class Mover:
-    """Moves all rows of a trial by the same time, which follows from the first batch; notes the latest row."""
+    """Moves all rows of a trial by the same time, which follows from the first batch; notes the latest row.
+
+    Raises UserError for times that do not fit.
+    """
 
     def __init__(self, after: After | None, tick: Tick) -> None:
         self._after, self._tick = after, tick
@@ -43,6 +47,11 @@ class Mover:
             if self._after is not None:
                 if self._by is None:
                     self._by = self._after.event_time + self._after.gap - int(event_time.min())
+                if int(event_time.max()) > LARGEST - self._by:
+                    raise UserError(
+                        "the trials of a job that goes on reach times that do not fit into 64 bits; shorten them, or "
+                        "start it for each"
+                    )
                 event_time = event_time + self._by
                 seq = np.where(flags(rows.column("sentinel")), seq, seq + self._after.seq + 1)
                 rows = in_event_time(rows, event_time, seq, self._tick)

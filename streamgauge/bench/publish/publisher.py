@@ -42,6 +42,8 @@ WAKES, WAKE_S = 3, 0.7
 EVERY = 8
 #: a broker stamps whole milliseconds, cut: half of one on average is missing
 HALF_MS_NS = 500_000
+#: an estimate of the clocks' distance is renewed after so long
+CLOCK_NS = 60 * NS
 PATIENCE_S = 60.0
 #: once a row waits less than this and the clock's error, the broker has caught up with the backlog of the start
 CAUGHT_UP_NS = 50_000_000
@@ -86,6 +88,26 @@ class Task:
 
 
 @dataclass
+class BrokerClock:
+    """Distance of our clock from the broker's, ns, with its error bound: the best reading of the last two minutes."""
+
+    offset: tuple[int, int] | None = None
+    _best: tuple[int, int] | None = None  # reading of the minute that runs
+    _begun_ns: int | None = None
+
+    def read(self, offset_ns: int, error_ns: int, now_ns: int) -> tuple[int, int]:
+        """Takes a reading into account; returns the offset."""
+        reading = offset_ns, error_ns
+        self._best = reading if self._best is None or error_ns < self._best[1] else self._best
+        self.offset = reading if self.offset is None or error_ns < self.offset[1] else self.offset
+        if self._begun_ns is None:
+            self._begun_ns = now_ns
+        elif now_ns - self._begun_ns > CLOCK_NS:  # clocks drift apart
+            self.offset, self._best, self._begun_ns = self._best, None, now_ns
+        return self.offset
+
+
+@dataclass
 class _Seen:
     """Figures of delivery reports. Slip: append time − offered_wall, of rows that fell due after the start.
 
@@ -94,7 +116,7 @@ class _Seen:
 
     slip: Histogram = field(default_factory=Histogram)
     waits: deque[int] = field(default_factory=deque)
-    clock: tuple[int, int] | None = None
+    clock: BrokerClock = field(default_factory=BrokerClock)
     failure: str | None = None
     full: int = 0  # times that the producer's queue was full
 
@@ -173,7 +195,7 @@ class Publisher:
             "latest": [self._mover.latest, self._mover.seq],
             "filled_s": (self._filled_ns - self._start_ns) / NS if self._filled_ns else None,
             "slip": self._seen.slip.to_dict(),
-            "clock_offset_ns": self._seen.clock,
+            "clock_offset_ns": self._seen.clock.offset,
             "cpu_seconds": round(time.process_time(), 3),
         }
 
@@ -267,9 +289,7 @@ class Publisher:
             if is_stamped:
                 appended_ns = message.timestamp()[1] * 1_000_000 + HALF_MS_NS
                 error_ns = (back_ns - sent_ns) // 2 + HALF_MS_NS
-                if self._seen.clock is None or error_ns < self._seen.clock[1]:
-                    self._seen.clock = ((sent_ns + back_ns) // 2 - appended_ns, error_ns)
-                offset_ns, error_ns = self._seen.clock
+                offset_ns, error_ns = self._seen.clock.read((sent_ns + back_ns) // 2 - appended_ns, error_ns, back_ns)
                 taken_ns = appended_ns + offset_ns
             if offered_ns is not None and offered_ns >= self._start_ns:
                 self._waited(taken_ns, offered_ns, error_ns)

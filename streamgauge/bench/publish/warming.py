@@ -84,27 +84,29 @@ class Begin:
 
 
 def begin_of(folder: Path, queues: int, tick: Tick, laps: Laps, first: int | None = None) -> Begin | None:
-    """Reads the kept rows, whose ids are those of the stream; None if there are none.
+    """Reads the kept rows, whose ids are those of the stream; None unless each queue that gets rows has some.
 
     first: the time in ticks before which no row may be moved, even if that leaves no pass.
     """
+    used = [number for number in range(queues) if laps.rows[number]]  # the keys of none may lie in a partition
     tables = []
-    for number in range(queues):
+    for number in used:
         with suppress(OSError, pa.ArrowException), pa.ipc.open_stream(str(folder / f"events-{number}.arrow")) as file:
             batches: list[pa.RecordBatch] = []
             with suppress(OSError, pa.ArrowException):  # it may have been cut off
                 batches.extend(batch for batch in file)
             table = pa.Table.from_batches(batches, file.schema)
             tables.append(table.filter(pc.invert(table.column("sentinel"))).combine_chunks())
-    if len(tables) != queues or not all(table.num_rows for table in tables):
+    if not used or len(tables) != len(used) or not all(table.num_rows for table in tables):
         return None
-    queue = np.repeat(np.arange(queues), [table.num_rows for table in tables])
-    lap = np.concatenate([np.arange(table.num_rows) // rows for table, rows in zip(tables, laps.rows, strict=True)])
+    queue = np.repeat(used, [table.num_rows for table in tables])
+    rows = [laps.rows[number] for number in used]
+    lap = np.concatenate([np.arange(table.num_rows) // each for table, each in zip(tables, rows, strict=True)])
     whole = pa.concat_tables(tables).combine_chunks()
     walls = _ints(whole, "offered_wall")
     order = np.lexsort((walls, lap))
     # up to where the rows of every queue are known
-    order = order[: 1 + min(int(np.flatnonzero(queue[order] == number)[-1]) for number in range(queues))]
+    order = order[: 1 + min(int(np.flatnonzero(queue[order] == number)[-1]) for number in used)]
     whole = whole.take(int64s(order)).combine_chunks()
     least, most = int(_ints(whole, "event_time").min()), int(_ints(whole, "event_time").max())
     ticks = most - least + max(1, (most - least) // len(order))

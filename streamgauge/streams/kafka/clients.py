@@ -28,9 +28,12 @@ _ANY_TIME = {
     "message.timestamp.type": "CreateTime",
     "message.timestamp.before.max.ms": _EVER,
     "message.timestamp.after.max.ms": _EVER,
-    "retention.ms": "-1",
     "segment.ms": _EVER,
 }
+#: whatever the broker does with topics of others
+_KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+#: a look beyond transactions that are still open: of one that was killed, the broker knows after its timeout
+_BEYOND_OPEN = {"enable.auto.commit": False, "isolation.level": "read_uncommitted"}
 
 
 @dataclass(frozen=True)
@@ -130,10 +133,13 @@ class Topics:
         return Description(str(found.topic_id), sorted(partition.id for partition in found.partitions))
 
     def make(self, name: str, partitions: int, *, by_event: bool = False) -> None:
-        """Makes a topic whose records bear the time at which the broker took them, or by_event any time since 1970."""
+        """Makes a topic that keeps all records.
+
+        They bear the time at which the broker took them, or by_event any time since 1970.
+        """
         from confluent_kafka.admin import NewTopic
 
-        settings = _ANY_TIME if by_event else {"message.timestamp.type": "LogAppendTime"}
+        settings = _KEPT | (_ANY_TIME if by_event else {"message.timestamp.type": "LogAppendTime"})
         with broker_errors(self._access, f"the topic {name} cannot be made"):
             self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(TIMEOUT_S)
         deadline = time.monotonic() + SETTLE_S
@@ -218,11 +224,11 @@ def members_share(assignment: bytes) -> list[tuple[str, int]]:
 
 
 def ends(access: Access, topic: str, partitions: int) -> list[int]:
-    """The offset that follows the last record of each partition of a topic. Raises UserError."""
+    """The offset that follows the last record of each partition, of open transactions, too. Raises UserError."""
     from confluent_kafka import Consumer, TopicPartition
 
     with broker_errors(access, f"the topic {topic} cannot be read"):
-        settings = access.settings() | {"group.id": f"{topic}-ends", "enable.auto.commit": False}
+        settings = access.settings() | {"group.id": f"{topic}-ends"} | _BEYOND_OPEN
         with closing(Consumer(settings)) as consumer:
             places = [TopicPartition(topic, number) for number in range(partitions)]
             return [consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1] for place in places]
@@ -239,7 +245,7 @@ class Offsets:
 
         self._access, self._group = access, group
         with broker_errors(access, "the consumer cannot be made"):
-            self._consumer = Consumer(access.settings() | {"group.id": group, "enable.auto.commit": False})
+            self._consumer = Consumer(access.settings() | {"group.id": group} | _BEYOND_OPEN)
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
 
     def committed(self) -> dict[int, int]:

@@ -34,7 +34,7 @@ LEAST_LOOKS = 20
 
 
 class NothingTaken(UserError):
-    """The job has taken no row, which no further look will change."""
+    """The job has not taken the rows that it was given, which no further look will change."""
 
 
 def nothing_taken(progress: Progress, command: Command) -> str:
@@ -124,6 +124,7 @@ class Follower:
         self._warming, self._work = warming, work
         self._given_at: float | None = None if base is None else math.inf  # when the first row was there
         self.failure: str | None = None
+        self.blames_job = False  # for that failure: the job took nothing; all others are of what is between
         self.starving, self._trickle = Starving(), Trickle()
         self.rows = 0  # that the job has planned
         self.over = False  # the stream has ended
@@ -142,6 +143,7 @@ class Follower:
         except Exception as problem:  # nobody watches this thread
             if not self._over.is_set():
                 plain = isinstance(problem, UserError | WireError)
+                self.blames_job = isinstance(problem, NothingTaken)
                 self.failure = str(problem) if plain else f"{type(problem).__name__}: {problem}"
 
     def _run(self) -> None:
@@ -184,7 +186,7 @@ class Follower:
         file, over = self._work / WARM, self._over.wait
         done = self._warming.run(file, self._taken, over, WARM_S)
         if not done and not self._over.is_set():
-            raise UserError(
+            raise NothingTaken(
                 f"the job has not taken the rows that warm it up within {WARM_S:g} s: {self._progress.name} tells of "
                 f"{sum(self._reached().committed.values())} rows; {self._command.last_words()}"
             )

@@ -60,6 +60,7 @@ class JobSystem(InSession):
         self._job: Job | None = None  # that runs
         self._own: OwnTopics | None = None
         self._cpu = 0.0  # of earlier trials
+        self._link_failed = False  # the reason of a failure is the publisher, the broker or the driver, not the job
         self._pinned = False  # a job that starts is pinned at once
         self._kept = work / "begin"  # of the stream, as a closed loop keeps it
         self._logs = work.absolute() / "logs"  # of all jobs that were started, whole
@@ -73,11 +74,11 @@ class JobSystem(InSession):
 
     def start(self) -> None:
         self.failure = None
+        mend_left(self._system, self._logs)  # before the broker is tried, which it may hide
         self.check()
         assert self._topics is not None
         self._own = self._own or OwnTopics(self._topics, self._work / "topics.json", self._registry)
         self._own.remove()  # what a process left behind that was killed, or whose broker was away
-        mend_left(self._system, self._logs)
 
     def check(self) -> None:
         """Tries the broker and the rights on it, so that a mistake is found before anything is measured."""
@@ -98,7 +99,7 @@ class JobSystem(InSession):
     def begin_trial(self, setup: TrialSetup) -> None:
         """Makes the topics, and starts publisher and command; a job that does not begin invalidates this trial only."""
         self._end(keep=self._goes_on and self._trial is None and not setup.closed)
-        self.failure = None
+        self.failure, self._link_failed = None, False
         setup.work.mkdir(parents=True, exist_ok=True)
         try:
             mend_left(self._system, self._logs)  # nothing is measured behind a network that is still cut
@@ -126,11 +127,11 @@ class JobSystem(InSession):
                 output = Output(self._access, trial.job.places.output, trial.setup.queues)
                 quiet_s = self._system.answer.quiet.seconds
                 output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
-                while not trial.progress.reached().whole and time.monotonic() < deadline:
+                while (unended := trial.unended(output)) and time.monotonic() < deadline:
                     time.sleep(LOOK_S)
                     output.wait_until_quiet(quiet_s, timeout_s + quiet_s)
-                if not trial.progress.reached().whole:
-                    raise UserError(f"the job's last batch had not ended {timeout_s:.0f} s after it took the last row")
+                if unended:
+                    raise UserError(f"{unended} had not ended {timeout_s:.0f} s after the job took the last row")
             keep = drained and not trial.setup.closed and self._goes_on
             figures = self._ended(trial, keep=keep)
             figures["drained"] = drained
@@ -153,6 +154,8 @@ class JobSystem(InSession):
                 output.close()
             self._end(keep=keep)
         figures["failure"] = self.failure
+        if self._link_failed:
+            figures["invalid"] = self.failure
         figures["software"] = {"job": self._system.version} if self._system.version else {}
         return figures
 
@@ -162,8 +165,10 @@ class JobSystem(InSession):
             if (code := trial.job.command.exit_code()) is not None:
                 self.failure = self._access.masked(trial.ended(code))
             else:
-                failure = trial.publishing.failure() or trial.follower.failure
+                of_link = trial.publishing.failure()
+                failure = of_link or trial.follower.failure
                 self.failure = failure and self._access.masked(failure)
+                self._link_failed = bool(of_link or (failure and not trial.follower.blames_job))
         return self.failure is None
 
     def handed_on(self) -> bool:
@@ -200,6 +205,8 @@ class JobSystem(InSession):
 
     def _begin(self, setup: TrialSetup) -> Trial:
         begun, system, closed, queues = self._job, self._system, setup.closed, setup.queues
+        if begun is not None:
+            begun.command.forget_peak()
         job = begun or self._named(setup, queues)
         rows = setup.work.absolute() if job.folder is None else job.folder / f"rows-{len(job.trials)}"
         rows.mkdir(parents=True, exist_ok=True)
@@ -270,11 +277,14 @@ class JobSystem(InSession):
         else:
             progress = Group(self._access, self._topics, filled(str(group), job.places), topic, queues)
         closed, lateness = setup.closed, system.answer.lateness
+        spec = Spec.of(setup.workload, setup.columns, whole=True)
+        # windows with the sentinel are of this trial alone
+        gap_s = max(0.0 if lateness is None else lateness.seconds, spec.beyond_us(self.rules(spec)) / 1e6)
         self._kept.mkdir(parents=True, exist_ok=True)
         task = Task(
             setup.attempt, setup.endpoints, system.bootstrap, system.security, topic, job.form,
             str(self._kept if closed else rows), KEPT_ROWS if closed else None,
-            job.after(0.0 if lateness is None else lateness.seconds, setup.tick),
+            job.after(gap_s, setup.tick),
             f"{job.places.group}-clock" if system.since_1970 else None,
         )  # fmt: skip
         return Publishing(task.to_json()), progress

@@ -17,11 +17,13 @@ from streamgauge.base import variables
 from streamgauge.base.errors import UserError
 from streamgauge.base.jsonl import write_json
 from streamgauge.base.units import PS, Tick
+from streamgauge.bench.driver.replay import LARGEST
 from streamgauge.bench.driver.system import Fault, NotStruck, TrialSetup
 from streamgauge.bench.engines.job.following import Follower, nothing_taken
 from streamgauge.bench.engines.job.running import Command, Publishing
 from streamgauge.bench.engines.job.settings import JobSettings
 from streamgauge.bench.engines.job.templates import FAULT_S, Places, filled
+from streamgauge.bench.publish.answers import Output
 from streamgauge.bench.publish.moving import After
 from streamgauge.bench.publish.progress import Progress
 from streamgauge.bench.publish.publisher import LinkFigures
@@ -56,6 +58,7 @@ class Job:
     command: Command = field(init=False)
     trials: list[Path] = field(default_factory=list)  # folders of the rows of the trials that have ended
     latest: tuple[int, int] = (0, 0)  # latest event time in ticks, and largest seq, of all those rows
+    copies: int = 0  # of answers, in these trials
     struck: set[str] = field(default_factory=set)  # faults that were brought about; `cut` goes once it is mended
     _counted_s: float = 0.0
 
@@ -78,8 +81,11 @@ class Job:
 
     @property
     def goes_on(self) -> bool:
-        """True if the job may take part in the next trial: it was not rescaled, and its network is not cut."""
-        is_same = not self.struck & {"rescale", "cut"}
+        """True if the job may take part in the next trial.
+
+        It was not rescaled, its network is not cut, and half of the times that fit into 64 bits are left.
+        """
+        is_same = not self.struck & {"rescale", "cut"} and self.latest[0] <= LARGEST // 2
         return self.system.started == "once" and self.command.exit_code() is None and is_same
 
     def strike(self, fault: Fault) -> None:
@@ -125,9 +131,9 @@ class Job:
         pattern = re.compile(str(ready.log), re.MULTILINE)
         return lambda: pattern.search(command.output()) is not None
 
-    def after(self, lateness_s: float, tick: Tick) -> After | None:
-        """Returns what the next trial's rows follow, None for the first. The gap is so long that none is late."""
-        gap = max(PS["d"], round(lateness_s * PS["s"])) // PS[tick]
+    def after(self, gap_s: float, tick: Tick) -> After | None:
+        """Returns what the next trial's rows follow, None for the first. The gap is at least a day, and gap_s."""
+        gap = max(PS["d"], round(gap_s * PS["s"])) // PS[tick]
         return After(*self.latest, gap) if self.trials else None
 
     def has_taken(self, rows: Path, latest: Sequence[int]) -> None:
@@ -191,6 +197,12 @@ class Trial:
             else ""
         )
         return f"the job ended with {code}: {command.last_line()}{sentinel}; its log: {command.log}"
+
+    def unended(self, output: Output) -> str:
+        """Names what of the job has not ended, and may bring answers; empty if nothing is known."""
+        if not self.progress.reached().whole:
+            return "the job's last batch"
+        return "a transaction of the job, which hides its answers," if output.is_open() else ""
 
     def nothing(self) -> str | None:
         """Returns what is known of a job that has taken none of the rows that were there; None if it has."""

@@ -32,6 +32,7 @@ class Command(Led):
     ) -> None:
         self.log, self.since = log, time.monotonic()
         log.parent.mkdir(parents=True, exist_ok=True)
+        self._begin = log.stat().st_size if log.exists() else 0  # what an earlier process printed, which was killed
         # a program is looked for where it runs; a script of its own name would else hide one on PATH
         program = directory / command[0] if "/" in command[0] else Path(command[0])
         try:
@@ -54,7 +55,7 @@ class Command(Led):
     def output(self) -> str:
         """The end of its output."""
         with open(self.log, "rb") as log:
-            log.seek(max(0, os.fstat(log.fileno()).st_size - 65_536))
+            log.seek(max(self._begin, os.fstat(log.fileno()).st_size - 65_536))
             return log.read().decode(errors="replace")
 
 
