@@ -185,9 +185,15 @@ class ReadyCell:
                 raise UserError(f"systems.{self.settings.name}: {loop.invalid}")
         self._has_taken = self._has_taken or loop.taken
         return Window(
-            step.process, step.purpose, step.rows, batches, loop.invalid, block=step.block, held_back=loop.held_back,
+            step.process,
+            step.purpose,
+            step.rows,
+            batches,
+            loop.invalid,
+            block=step.block,
+            held_back=loop.held_back,
             stuck=loop.stuck,
-        )  # fmt: skip
+        )
 
     def _pin(self) -> None:
         """Pins the system to its CPUs from now on, where its adapter can."""
